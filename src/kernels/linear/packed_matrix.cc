@@ -1,0 +1,87 @@
+#include "kernels/linear/packed_matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/check.h"
+#include "kernels/linear/slice.h"
+#include "kernels/linear/stored_row.h"
+
+namespace holmes::kernels {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+
+/// Which layout keeps the stored values exactly.
+StatusOr<PanelFormat> FormatOf(tensor::BlockType type) {
+  using tensor::BlockType;
+  switch (type) {
+    case BlockType::kF32: return PanelFormat::kF32;
+    case BlockType::kF16: return PanelFormat::kF16;
+    case BlockType::kBF16: return PanelFormat::kBF16;
+    case BlockType::kQ8_0: return PanelFormat::kInt8;
+    case BlockType::kQ6_K: return PanelFormat::kInt8x16;
+    case BlockType::kQ4_1: return PanelFormat::kNibble;
+    case BlockType::kQ4_0:  // its offset, -8 d, may overflow half precision
+    case BlockType::kQ4_K: return PanelFormat::kNibbleF;
+    default: break;
+  }
+  return base::UnimplementedError(fmt::format("weights of type {} are not supported yet; supported: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K",
+                                              tensor::InfoOf(type).name));
+}
+
+}  // namespace
+
+void PackedMatrix::Free::operator()(std::byte* p) const { std::free(p); }
+
+StatusOr<PackedMatrix> PackedMatrix::Pack(const WeightView& view, Isa isa, Team* team) {
+  const tensor::BlockTypeInfo& info = tensor::InfoOf(view.type);
+  if (view.n < 1 || view.k < 1 || view.k % info.block_elements != 0 ||
+      view.k / info.block_elements * info.block_bytes * view.n != static_cast<std::int64_t>(view.bytes.size())) {
+    return base::InvalidArgumentError(fmt::format("{} bytes are not a matrix [{}, {}] of type {}", view.bytes.size(), view.n, view.k, info.name));
+  }
+  PackedMatrix out;
+  HOLMES_ASSIGN_OR_RETURN(out.format_, FormatOf(view.type));
+  out.n_ = view.n;
+  out.k_ = view.k;
+  out.isa_ = isa;
+  out.slice_bytes_ = SliceBytes(out.format_);
+  const std::int64_t bytes = (out.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  out.data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(bytes))));
+  if (out.data_ == nullptr) return base::ResourceExhaustedError(fmt::format("no memory for {} bytes of packed weights", bytes));
+
+  const auto pack_panel = [&](std::int64_t panel) {
+    std::byte* at = out.data_.get() + panel * out.panel_bytes();
+    std::memset(at, 0, static_cast<std::size_t>(out.panel_bytes()));
+    const std::int64_t rows = std::min<std::int64_t>(kPanelRows, view.n - panel * kPanelRows);
+    for (std::int64_t lane = 0; lane < rows; ++lane) {
+      const StoredRow row(view, panel * kPanelRows + lane);
+      for (std::int64_t s = 0; s < out.num_slices(); ++s) StoreLane(out.format_, row.Slice(s), static_cast<int>(lane), at + s * out.slice_bytes_);
+    }
+  };
+  const auto pack_share = [&](int member, int members) {
+    for (std::int64_t panel = out.num_panels() * member / members; panel < out.num_panels() * (member + 1) / members; ++panel) pack_panel(panel);
+  };
+  if (team != nullptr) {
+    team->Run(pack_share);
+  } else {
+    pack_share(0, 1);
+  }
+  return out;
+}
+
+void PackedMatrix::DequantizeRow(std::int64_t row, float* out) const {
+  HOLMES_DCHECK(row >= 0 && row < n_);
+  const std::byte* at = panel(row / kPanelRows);
+  for (std::int64_t s = 0; s < num_slices(); ++s) {
+    float weights[kSliceInputs];
+    LoadLane(format_, at + s * slice_bytes_, static_cast<int>(row % kPanelRows), weights);
+    const std::int64_t count = std::min<std::int64_t>(kSliceInputs, k_ - s * kSliceInputs);
+    std::copy_n(weights, count, out + s * kSliceInputs);
+  }
+}
+
+}  // namespace holmes::kernels
