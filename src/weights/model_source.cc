@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weights/gguf_source.h"
+#include "weights/hf_folder.h"
 
 namespace holmes::weights {
 namespace {
@@ -50,6 +51,10 @@ StatusOr<std::unique_ptr<const ModelSource>> ModelSource::Open(const std::string
   if (content.gguf_files.size() == 1 && !content.has_safetensors) return OpenGgufSource(content.gguf_files[0]);
   if (content.gguf_files.size() > 1 && !content.has_safetensors) {
     return base::InvalidArgumentError(fmt::format("{}: the folder holds {} .gguf files; name one of them", path, content.gguf_files.size()));
+  }
+  if (content.has_config) return OpenHfFolder(path);
+  if (content.has_safetensors) {
+    return base::InvalidArgumentError(fmt::format("{}: *.safetensors are there but no config.json; download it beside them", path));
   }
   return base::InvalidArgumentError(fmt::format("{}: no model here: a .gguf file, or config.json with *.safetensors, is expected", path));
 }

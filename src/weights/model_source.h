@@ -25,6 +25,7 @@ struct TensorRef {
   tensor::BlockType type = tensor::BlockType::kF32;
   /// Outermost first: a linear layer's weight is [out, in]; blocks run along the last dimension.
   std::vector<std::int64_t> shape;
+  /// Any alignment: GGUF aligns tensors (to 32 bytes unless the file says otherwise), safetensors need not.
   std::span<const std::byte> bytes;
 };
 
