@@ -1,14 +1,15 @@
 /// Assertions for our own bugs. Never on outside input: that gets a Status.
 #pragma once
 
-#include <source_location>
+#include <cstdint>
 #include <string_view>
 
 namespace holmes::base {
 
 /// Prints "file:line: CHECK failed: condition: message" to standard error and aborts.
+/// The defaults name the caller; std::source_location would too, but clang 14 has none with libstdc++.
 [[noreturn]] void CheckFailed(std::string_view condition, std::string_view message,
-                              std::source_location where = std::source_location::current());
+                              const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE());
 
 }  // namespace holmes::base
 
