@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "text/pre_tokenizer.h"
 #include "weights/end_tokens.h"
 #include "weights/printable.h"
 
@@ -178,7 +179,11 @@ StatusOr<VocabSpec> ReadGgufVocab(const GgufFile& file, std::string_view file_na
   const bool sentence_piece = spec.model != TokenizerModel::kByteLevelBpe;
   if (!sentence_piece) {
     HOLMES_ASSIGN_OR_RETURN(spec.merges, reader.Merges());
-    spec.ignore_merges = IsLlama3Style(pre);
+    auto named = text::PreTokenizerByName(pre.empty() ? "default" : pre);
+    if (!named.ok()) return named.status().WithContext(file_name);
+    spec.pre_tokenizer = std::move(named->steps);
+    spec.normalization = std::move(named->normalization);
+    spec.ignore_merges = named->ignore_merges;
   }
   spec.byte_fallback = std::find(spec.types.begin(), spec.types.end(), TokenType::kByte) != spec.types.end();
   spec.add_space_prefix = reader.Flag("add_space_prefix", sentence_piece);

@@ -55,12 +55,14 @@ TEST_P(VocabFileTest, GivesExactlyTheListedIds) {
     for (TokenId id; numbers >> id;) want.push_back(id);
     const std::vector<TokenId> got = (*tokenizer)->Encode(texts[i], {});
     EXPECT_EQ(got, want) << "text " << i << ": '" << texts[i] << "'";
-    if ((*tokenizer)->spec().normalization.empty()) EXPECT_EQ((*tokenizer)->DecodeBytes(got, true), texts[i]);
+    if ((*tokenizer)->spec().normalization.empty()) {
+      EXPECT_EQ((*tokenizer)->DecodeBytes(got, true), texts[i]);
+    }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, VocabFileTest, testing::Values("gpt-2", "llama-bpe", "qwen2"), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Files, VocabFileTest, testing::Values("gpt-2", "llama-bpe", "qwen2"), [](const auto& test) {
+  std::string name = test.param;
   for (char& c : name) c = c == '-' ? '_' : c;
   return name;
 });
