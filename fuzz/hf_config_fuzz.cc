@@ -1,4 +1,5 @@
-/// The JSON files of a model folder: the input is cut at zero bytes into config, generation_config, tokenizer_config and template.
+/// The JSON files of a model folder: the input is cut at zero bytes into config, generation_config,
+/// tokenizer_config and template.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto config = weights::HfConfig::FromText("fuzz", parts[0], parts[1], parts[2], parts[3]);
   if (!config.ok()) return 0;
   for (const TokenId id : config->end_ids()) HOLMES_CHECK(id >= 0);
-  for (const std::string_view key : {"rope_theta", "rope_scaling.factor", "a.b.c", ""}) static_cast<void>(config->Find(key));
+  for (const std::string_view key : {"rope_theta", "rope_scaling.factor", "a.b.c", ""})
+    static_cast<void>(config->Find(key));
   text::VocabSpec spec;
   spec.tokens = {"<s>", "a", "</s>"};
   spec.added.push_back({.id = 2, .text = "</s>", .special = true});

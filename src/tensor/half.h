@@ -26,7 +26,8 @@ constexpr std::uint16_t FloatToHalf(float value) {
   if (magnitude > 0x7f800000u) return sign | 0x7e00u;
   if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and above round to infinity
   if (magnitude < 0x38800000u) {                        // below 2^-14: a subnormal half
-    // Adding 0.5 puts the unit of a half's subnormals (2^-24) at the last bit of the float, so the addition itself rounds.
+    // Adding 0.5 puts the unit of a half's subnormals (2^-24) at the last bit of the float, so the
+    // addition itself rounds.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return sign | static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u);
   }
@@ -35,7 +36,9 @@ constexpr std::uint16_t FloatToHalf(float value) {
 }
 
 /// Exact.
-constexpr float BFloat16ToFloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+constexpr float BFloat16ToFloat(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 /// Nearest, ties to even; a NaN becomes a quiet NaN.
 constexpr std::uint16_t FloatToBFloat16(float value) {

@@ -9,8 +9,9 @@
 
 namespace holmes::weights {
 
-/// True for the texts that the common chat formats end a turn or a document with ("<|im_end|>", "</s>" ...). Files often name only one of a model's
-/// several end tokens, so a control token of this name counts as well; an ordinary token that merely reads the same does not.
+/// True for the texts that the common chat formats end a turn or a document with ("<|im_end|>",
+/// "</s>" ...). Files often name only one of a model's several end tokens, so a control token of
+/// this name counts as well; an ordinary token that merely reads the same does not.
 bool IsWellKnownEndText(std::string_view token_text);
 
 /// Ascending, without duplicates.

@@ -1,4 +1,5 @@
-/// GGUF versions 2 and 3, read from bytes: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+/// GGUF versions 2 and 3, read from bytes:
+/// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,19 @@
 namespace holmes::weights {
 
 enum class GgufType : std::uint32_t {
-  kUint8 = 0, kInt8 = 1, kUint16 = 2, kInt16 = 3, kUint32 = 4, kInt32 = 5, kFloat32 = 6,
-  kBool = 7, kString = 8, kArray = 9, kUint64 = 10, kInt64 = 11, kFloat64 = 12,
+  kUint8 = 0,
+  kInt8 = 1,
+  kUint16 = 2,
+  kInt16 = 3,
+  kUint32 = 4,
+  kInt32 = 5,
+  kFloat32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kUint64 = 10,
+  kInt64 = 11,
+  kFloat64 = 12,
 };
 
 /// "UINT32"; "unknown type" for a number outside the list.
@@ -38,7 +50,8 @@ class GgufValue {
   /// Elements of an array; otherwise 1.
   std::uint64_t count() const { return count_; }
 
-  /// Each is empty when the value is of another kind. Number covers every integer and float type (64-bit integers rounded to double).
+  /// Each is empty when the value is of another kind. Number covers every integer and float type
+  /// (64-bit integers rounded to double).
   std::optional<double> Number() const;
   std::optional<std::int64_t> Integer() const;
   std::optional<bool> Bool() const;
@@ -62,7 +75,8 @@ struct GgufEntry {
 struct GgufTensor {
   std::string_view name;
   std::uint32_t ggml_type = 0;
-  /// Empty for the integer and double types, which are checked but not among the weights that Holmes reads.
+  /// Empty for the integer and double types, which are checked but not among the weights that
+  /// Holmes reads.
   std::optional<tensor::BlockType> type;
   /// In the file's order: innermost first.
   std::vector<std::uint64_t> dims;
@@ -80,9 +94,9 @@ inline constexpr std::uint32_t kGgufMaxAlignment = 1u << 20;
 /// A parsed file. Borrows `bytes` for its whole life; immutable and thread-safe.
 class GgufFile {
  public:
-  /// `file_name` is used in messages only. Memory: linear in the number of entries and tensors, each of which takes bytes of the file; values
-  /// are views.
-  /// Errors: kInvalidArgument (not GGUF at all), kDataLoss (truncated or inconsistent; names file, byte and expectation), kUnimplemented
+  /// `file_name` is used in messages only. Memory: linear in the number of entries and tensors,
+  /// each of which takes bytes of the file; values are views. Errors: kInvalidArgument (not GGUF at
+  /// all), kDataLoss (truncated or inconsistent; names file, byte and expectation), kUnimplemented
   /// (version 1, big-endian, a tensor type that is not read; by name).
   static StatusOr<GgufFile> Parse(std::span<const std::byte> bytes, std::string_view file_name);
 

@@ -16,7 +16,10 @@ namespace {
 class GgufSource final : public ModelSource {
  public:
   GgufSource(MappedFile map, GgufFile file, std::vector<TokenId> end_ids)
-      : map_(std::move(map)), file_(std::move(file)), end_ids_(std::move(end_ids)), index_(MakeTensors(file_)) {
+      : map_(std::move(map)),
+        file_(std::move(file)),
+        end_ids_(std::move(end_ids)),
+        index_(MakeTensors(file_)) {
     architecture_ = Text("general.architecture");
     chat_template_ = Text("tokenizer.chat_template");
     name_ = Text("general.name");
@@ -27,7 +30,9 @@ class GgufSource final : public ModelSource {
   std::string_view architecture() const override { return architecture_; }
   std::string_view name() const override { return name_; }
   std::span<const TensorRef> tensors() const override { return index_.tensors(); }
-  const TensorRef* Find(std::string_view tensor_name) const override { return index_.Find(tensor_name); }
+  const TensorRef* Find(std::string_view tensor_name) const override {
+    return index_.Find(tensor_name);
+  }
 
   std::optional<double> Number(std::string_view key) const override {
     const GgufValue* const value = file_.Find(key);
@@ -58,7 +63,10 @@ class GgufSource final : public ModelSource {
     tensors.reserve(file.tensors().size());
     for (const GgufTensor& tensor : file.tensors()) {
       if (!tensor.type) continue;  // integers and doubles are no weights
-      TensorRef ref{.name = std::string(tensor.name), .type = *tensor.type, .shape = {}, .bytes = tensor.bytes};
+      TensorRef ref{.name = std::string(tensor.name),
+                    .type = *tensor.type,
+                    .shape = {},
+                    .bytes = tensor.bytes};
       ref.shape.assign(tensor.dims.rbegin(), tensor.dims.rend());
       tensors.push_back(std::move(ref));
     }
@@ -86,14 +94,20 @@ StatusOr<std::unique_ptr<const ModelSource>> OpenGgufSource(const std::string& p
   HOLMES_ASSIGN_OR_RETURN(GgufFile file, GgufFile::Parse(map.bytes(), path));
   const GgufValue* const architecture = file.Find("general.architecture");
   if (architecture == nullptr || !architecture->String() || architecture->String()->empty()) {
-    return base::DataLossError(fmt::format("{}: general.architecture is missing; convert the model again", path));
+    return base::DataLossError(
+        fmt::format("{}: general.architecture is missing; convert the model again", path));
   }
-  if (const GgufValue* const split = file.Find("split.count"); split != nullptr && split->Integer().value_or(1) > 1) {
+  if (const GgufValue* const split = file.Find("split.count");
+      split != nullptr && split->Integer().value_or(1) > 1) {
     return base::UnimplementedError(
-        fmt::format("{}: the model is split into {} files, which is not supported; merge them into one .gguf first", path, *split->Integer()));
+        fmt::format("{}: the model is split into {} files, which is not supported; merge them into "
+                    "one .gguf first",
+                    path,
+                    *split->Integer()));
   }
   HOLMES_ASSIGN_OR_RETURN(std::vector<TokenId> end_ids, ReadGgufEndIds(file, path));
-  return std::unique_ptr<const ModelSource>(std::make_unique<GgufSource>(std::move(map), std::move(file), std::move(end_ids)));
+  return std::unique_ptr<const ModelSource>(
+      std::make_unique<GgufSource>(std::move(map), std::move(file), std::move(end_ids)));
 }
 
 }  // namespace holmes::weights

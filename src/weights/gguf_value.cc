@@ -6,7 +6,8 @@
 namespace holmes::weights {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "GGUF values are copied as they lie in the file");
+static_assert(std::endian::native == std::endian::little,
+              "GGUF values are copied as they lie in the file");
 
 template <typename T>
 T Load(const std::byte* at) {
@@ -113,10 +114,12 @@ std::optional<double> GgufValue::Number() const {
 }
 
 std::optional<std::int64_t> GgufValue::Integer() const {
-  if (bytes_.empty() || type_ == GgufType::kFloat32 || type_ == GgufType::kFloat64) return std::nullopt;
+  if (bytes_.empty() || type_ == GgufType::kFloat32 || type_ == GgufType::kFloat64)
+    return std::nullopt;
   if (type_ == GgufType::kUint64 || type_ == GgufType::kInt64) {
     const std::int64_t value = Load<std::int64_t>(bytes_.data());
-    if (type_ == GgufType::kUint64 && value < 0) return std::nullopt;  // beyond what the caller can hold
+    if (type_ == GgufType::kUint64 && value < 0)
+      return std::nullopt;  // beyond what the caller can hold
     return value;
   }
   const std::optional<double> number = Number();  // at most 32 bits: exact in a double

@@ -16,35 +16,43 @@
 namespace holmes::weights {
 namespace {
 
-using text::TokenType;
 using text::TokenizerModel;
+using text::TokenType;
 using text::VocabSpec;
 
 /// Looks up "tokenizer.ggml.<key>" and words the errors.
 class VocabReader {
  public:
-  VocabReader(const GgufFile& file, std::string_view file_name) : file_(file), file_name_(file_name) {}
+  VocabReader(const GgufFile& file, std::string_view file_name)
+      : file_(file), file_name_(file_name) {}
 
-  const GgufValue* Find(std::string_view key) const { return file_.Find(fmt::format("tokenizer.ggml.{}", key)); }
+  const GgufValue* Find(std::string_view key) const {
+    return file_.Find(fmt::format("tokenizer.ggml.{}", key));
+  }
   bool Flag(std::string_view key, bool absent) const {
     const GgufValue* const value = Find(key);
     return value == nullptr ? absent : value->Bool().value_or(absent);
   }
   std::string Text(std::string_view key) const {
     const GgufValue* const value = Find(key);
-    return std::string(value == nullptr ? std::string_view() : value->String().value_or(std::string_view()));
+    return std::string(value == nullptr ? std::string_view()
+                                        : value->String().value_or(std::string_view()));
   }
   Status Bad(std::string_view key, std::string_view what) const {
-    return base::DataLossError(fmt::format("{}: tokenizer.ggml.{} {}; convert the model again", file_name_, key, what));
+    return base::DataLossError(
+        fmt::format("{}: tokenizer.ggml.{} {}; convert the model again", file_name_, key, what));
   }
 
   StatusOr<std::vector<std::string_view>> Tokens() const {
     const GgufValue* const value = Find("tokens");
-    if (value == nullptr) return base::NotFoundError(fmt::format("{}: the file has no vocabulary (tokenizer.ggml.tokens)", file_name_));
+    if (value == nullptr)
+      return base::NotFoundError(
+          fmt::format("{}: the file has no vocabulary (tokenizer.ggml.tokens)", file_name_));
     auto tokens = value->Strings();
     if (!tokens) return Bad("tokens", "is not an array of strings");
     if (tokens->empty()) return Bad("tokens", "is empty");
-    if (tokens->size() > static_cast<std::size_t>(std::numeric_limits<TokenId>::max())) return Bad("tokens", "has more than 2^31 tokens");
+    if (tokens->size() > static_cast<std::size_t>(std::numeric_limits<TokenId>::max()))
+      return Bad("tokens", "has more than 2^31 tokens");
     return *std::move(tokens);
   }
 
@@ -55,12 +63,17 @@ class VocabReader {
     if (value == nullptr) return types;
     const auto numbers = value->Numbers();
     if (!numbers) return Bad("token_type", "is not an array of integers");
-    if (numbers->size() != num_tokens) return Bad("token_type", fmt::format("has {} entries for {} tokens", numbers->size(), num_tokens));
+    if (numbers->size() != num_tokens)
+      return Bad("token_type",
+                 fmt::format("has {} entries for {} tokens", numbers->size(), num_tokens));
     types.reserve(num_tokens);
     for (std::size_t i = 0; i < numbers->size(); ++i) {
       const double number = (*numbers)[i];
-      if (!(number >= 0 && number <= 6)) return Bad("token_type", fmt::format("is {} for token {}, 1 to 6 are known", number, i));
-      types.push_back(number < 1 ? TokenType::kNormal : static_cast<TokenType>(static_cast<int>(number)));  // 0: undefined
+      if (!(number >= 0 && number <= 6))
+        return Bad("token_type", fmt::format("is {} for token {}, 1 to 6 are known", number, i));
+      types.push_back(number < 1
+                          ? TokenType::kNormal
+                          : static_cast<TokenType>(static_cast<int>(number)));  // 0: undefined
     }
     return types;
   }
@@ -71,7 +84,8 @@ class VocabReader {
     if (value == nullptr) return std::optional<TokenId>();
     const auto id = value->Integer();
     if (!id) return Bad(key, "is not an integer");
-    if (*id == -1 || *id == std::numeric_limits<std::uint32_t>::max()) return std::optional<TokenId>();
+    if (*id == -1 || *id == std::numeric_limits<std::uint32_t>::max())
+      return std::optional<TokenId>();
     if (*id < 0 || static_cast<std::uint64_t>(*id) >= num_tokens) {
       return Bad(key, fmt::format("is {}, the vocabulary has ids 0 to {}", *id, num_tokens - 1));
     }
@@ -88,8 +102,13 @@ class VocabReader {
     for (std::size_t i = 0; i < lines->size(); ++i) {
       const std::string_view line = (*lines)[i];
       const std::size_t space = line.find(' ');
-      if (space == std::string_view::npos || space == 0 || space + 1 == line.size() || line.find(' ', space + 1) != std::string_view::npos) {
-        return Bad("merges", fmt::format("entry {} is {}, two tokens with one space between them are expected", i, Quoted(line)));
+      if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
+          line.find(' ', space + 1) != std::string_view::npos) {
+        return Bad(
+            "merges",
+            fmt::format("entry {} is {}, two tokens with one space between them are expected",
+                        i,
+                        Quoted(line)));
       }
       merges.emplace_back(line.substr(0, space), line.substr(space + 1));
     }
@@ -102,19 +121,23 @@ class VocabReader {
     if (value == nullptr) return scores;
     const auto numbers = value->Numbers();
     if (!numbers) return Bad("scores", "is not an array of numbers");
-    if (numbers->size() != num_tokens) return Bad("scores", fmt::format("has {} entries for {} tokens", numbers->size(), num_tokens));
+    if (numbers->size() != num_tokens)
+      return Bad("scores",
+                 fmt::format("has {} entries for {} tokens", numbers->size(), num_tokens));
     scores.assign(numbers->begin(), numbers->end());
     return scores;
   }
 
-  StatusOr<std::vector<TokenId>> EndIds(std::span<const std::string_view> tokens, std::span<const TokenType> types) const {
+  StatusOr<std::vector<TokenId>> EndIds(std::span<const std::string_view> tokens,
+                                        std::span<const TokenType> types) const {
     std::vector<TokenId> ids;
     for (const std::string_view key : {"eos_token_id", "eot_token_id", "eom_token_id"}) {
       HOLMES_ASSIGN_OR_RETURN(const std::optional<TokenId> id, Id(key, tokens.size()));
       if (id) ids.push_back(*id);
     }
     for (std::size_t i = 0; i < types.size(); ++i) {
-      if (types[i] == TokenType::kControl && IsWellKnownEndText(tokens[i])) ids.push_back(static_cast<TokenId>(i));
+      if (types[i] == TokenType::kControl && IsWellKnownEndText(tokens[i]))
+        ids.push_back(static_cast<TokenId>(i));
     }
     return SortedUnique(std::move(ids));
   }
@@ -129,21 +152,28 @@ StatusOr<TokenizerModel> ModelByName(std::string_view name, std::string_view fil
   if (name == "llama") return TokenizerModel::kSentencePieceBpe;
   if (name == "t5") return TokenizerModel::kUnigram;
   return base::UnimplementedError(
-      fmt::format("{}: tokenizer.ggml.model {} is not supported; gpt2, llama and t5 are", file_name, Quoted(name)));
+      fmt::format("{}: tokenizer.ggml.model {} is not supported; gpt2, llama and t5 are",
+                  file_name,
+                  Quoted(name)));
 }
 
-/// Vocabularies whose reference tokenizer takes a piece that is a whole token as it is and begins with BOS where the file does not say otherwise.
-bool IsLlama3Style(std::string_view pre) {
-  static constexpr std::array<std::string_view, 5> kNames = {"llama3", "llama-v3", "llama-bpe", "falcon3", "tekken"};
+/// Vocabularies whose text begins with BOS where the file does not say otherwise, as their reference
+/// tokenizers have it.
+bool BeginsWithBos(std::string_view pre) {
+  static constexpr std::array<std::string_view, 5> kNames = {
+      "llama3", "llama-v3", "llama-bpe", "falcon3", "tekken"};
   return std::find(kNames.begin(), kNames.end(), pre) != kNames.end();
 }
 
-std::vector<text::AddedToken> AddedTokens(std::span<const std::string_view> tokens, std::span<const TokenType> types) {
+std::vector<text::AddedToken> AddedTokens(std::span<const std::string_view> tokens,
+                                          std::span<const TokenType> types) {
   std::vector<text::AddedToken> added;
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i] != TokenType::kControl && types[i] != TokenType::kUserDefined) continue;
     if (tokens[i].empty()) continue;  // matches nothing
-    added.push_back({.id = static_cast<TokenId>(i), .text = std::string(tokens[i]), .special = types[i] == TokenType::kControl});
+    added.push_back({.id = static_cast<TokenId>(i),
+                     .text = std::string(tokens[i]),
+                     .special = types[i] == TokenType::kControl});
   }
   return added;
 }
@@ -185,9 +215,11 @@ StatusOr<VocabSpec> ReadGgufVocab(const GgufFile& file, std::string_view file_na
     spec.normalization = std::move(named->normalization);
     spec.ignore_merges = named->ignore_merges;
   }
-  spec.byte_fallback = std::find(spec.types.begin(), spec.types.end(), TokenType::kByte) != spec.types.end();
+  spec.byte_fallback =
+      std::find(spec.types.begin(), spec.types.end(), TokenType::kByte) != spec.types.end();
   spec.add_space_prefix = reader.Flag("add_space_prefix", sentence_piece);
-  spec.add_bos = reader.Flag("add_bos_token", sentence_piece || IsLlama3Style(pre)) && spec.bos.has_value();
+  spec.add_bos =
+      reader.Flag("add_bos_token", sentence_piece || BeginsWithBos(pre)) && spec.bos.has_value();
   spec.add_eos = reader.Flag("add_eos_token", false) && spec.eos.has_value();
   HOLMES_ASSIGN_OR_RETURN(spec.end_of_generation, reader.EndIds(tokens, spec.types));
   if (spec.eos) spec.end_of_generation.push_back(*spec.eos);

@@ -18,7 +18,8 @@ namespace {
 namespace json = boost::json;
 
 Status Malformed(std::string_view file_name, std::string_view what) {
-  return base::DataLossError(fmt::format("{}: {}; correct the file or download it again", file_name, what));
+  return base::DataLossError(
+      fmt::format("{}: {}; correct the file or download it again", file_name, what));
 }
 
 StatusOr<json::value> ParseObject(std::string_view text, std::string_view file_name) {
@@ -60,14 +61,21 @@ std::optional<TokenId> FindToken(const text::VocabSpec& spec, std::string_view t
 }  // namespace
 
 StatusOr<HfConfig> HfConfig::Read(const std::string& folder) {
-  HOLMES_ASSIGN_OR_RETURN(const std::string config, ReadSmallFile(folder + "/config.json", kMaxConfigBytes));
-  HOLMES_ASSIGN_OR_RETURN(const std::string generation, ReadOptional(folder + "/generation_config.json", kMaxConfigBytes));
-  HOLMES_ASSIGN_OR_RETURN(const std::string tokenizer, ReadOptional(folder + "/tokenizer_config.json", kMaxIndexBytes));
-  HOLMES_ASSIGN_OR_RETURN(const std::string jinja, ReadOptional(folder + "/chat_template.jinja", kMaxTemplateBytes));
+  HOLMES_ASSIGN_OR_RETURN(const std::string config,
+                          ReadSmallFile(folder + "/config.json", kMaxConfigBytes));
+  HOLMES_ASSIGN_OR_RETURN(const std::string generation,
+                          ReadOptional(folder + "/generation_config.json", kMaxConfigBytes));
+  HOLMES_ASSIGN_OR_RETURN(const std::string tokenizer,
+                          ReadOptional(folder + "/tokenizer_config.json", kMaxIndexBytes));
+  HOLMES_ASSIGN_OR_RETURN(const std::string jinja,
+                          ReadOptional(folder + "/chat_template.jinja", kMaxTemplateBytes));
   return FromText(folder, config, generation, tokenizer, jinja);
 }
 
-StatusOr<HfConfig> HfConfig::FromText(std::string_view folder, std::string_view config, std::string_view generation, std::string_view tokenizer,
+StatusOr<HfConfig> HfConfig::FromText(std::string_view folder,
+                                      std::string_view config,
+                                      std::string_view generation,
+                                      std::string_view tokenizer,
                                       std::string_view jinja) {
   HfConfig result;
   const std::string config_name = fmt::format("{}/config.json", folder);
@@ -79,9 +87,14 @@ StatusOr<HfConfig> HfConfig::FromText(std::string_view folder, std::string_view 
   result.model_type_ = std::string(std::string_view(model_type->get_string()));
   if (const json::value* const quantization = result.Find("quantization_config")) {
     const json::value* const method = FindPath(*quantization, "quant_method");
-    const std::string name = method != nullptr && method->is_string() ? Quoted(std::string_view(method->get_string())) : "unnamed";
+    const std::string name = method != nullptr && method->is_string()
+                                 ? Quoted(std::string_view(method->get_string()))
+                                 : "unnamed";
     return base::UnimplementedError(
-        fmt::format("{}: quantization_config: the method {} is not supported; use the unquantised checkpoint or a .gguf file", config_name, name));
+        fmt::format("{}: quantization_config: the method {} is not supported; use the unquantised "
+                    "checkpoint or a .gguf file",
+                    config_name,
+                    name));
   }
   HOLMES_RETURN_IF_ERROR(result.ReadEndIds(result.config_, config_name));
   if (!generation.empty()) {
@@ -95,7 +108,8 @@ StatusOr<HfConfig> HfConfig::FromText(std::string_view folder, std::string_view 
     HOLMES_ASSIGN_OR_RETURN(result.tokenizer_, ParseObject(tokenizer, name));
     HOLMES_RETURN_IF_ERROR(result.ReadChatTemplate(name));
   }
-  if (!jinja.empty()) result.chat_template_ = std::string(jinja);  // the file is the newer place and wins
+  if (!jinja.empty())
+    result.chat_template_ = std::string(jinja);  // the file is the newer place and wins
   return result;
 }
 
@@ -105,12 +119,18 @@ Status HfConfig::ReadEndIds(const json::value& root, std::string_view file_name)
   const json::array single = {*value};
   const json::array& ids = value->is_array() ? value->get_array() : single;
   const json::value* const vocab = Find("vocab_size");
-  const std::int64_t limit = vocab == nullptr ? std::numeric_limits<TokenId>::max() : AsCount(*vocab).value_or(std::numeric_limits<TokenId>::max());
+  const std::int64_t limit = vocab == nullptr
+                                 ? std::numeric_limits<TokenId>::max()
+                                 : AsCount(*vocab).value_or(std::numeric_limits<TokenId>::max());
   for (const json::value& item : ids) {
     const std::optional<std::int64_t> id = AsCount(item);
-    if (!id || *id > std::numeric_limits<TokenId>::max()) return Malformed(file_name, "eos_token_id is neither a token id nor a list of them");
+    if (!id || *id > std::numeric_limits<TokenId>::max())
+      return Malformed(file_name, "eos_token_id is neither a token id nor a list of them");
     if (*id >= limit) {  // can never be sampled: true of some published models
-      base::LogWarning("{}: eos_token_id {} is outside the vocabulary of {} tokens and is left out", file_name, *id, limit);
+      base::LogWarning("{}: eos_token_id {} is outside the vocabulary of {} tokens and is left out",
+                       file_name,
+                       *id,
+                       limit);
       continue;
     }
     end_ids_.push_back(static_cast<TokenId>(*id));
@@ -133,7 +153,8 @@ Status HfConfig::ReadChatTemplate(std::string_view file_name) {
     if (name == nullptr || source == nullptr || !name->is_string() || !source->is_string()) {
       return Malformed(file_name, "an entry of chat_template lacks its name or template");
     }
-    if (name->get_string() == "default") chat_template_ = std::string(std::string_view(source->get_string()));
+    if (name->get_string() == "default")
+      chat_template_ = std::string(std::string_view(source->get_string()));
   }
   return OkStatus();
 }
@@ -141,8 +162,10 @@ Status HfConfig::ReadChatTemplate(std::string_view file_name) {
 const json::value* HfConfig::Find(std::string_view key) const {
   const json::value* value = FindPath(config_, key);
   constexpr std::string_view kScaling = "rope_scaling.";
-  if (value == nullptr && key == "rope_theta") value = FindPath(config_, "rope_parameters.rope_theta");
-  if (value == nullptr && key.starts_with(kScaling)) value = FindPath(config_, fmt::format("rope_parameters.{}", key.substr(kScaling.size())));
+  if (value == nullptr && key == "rope_theta")
+    value = FindPath(config_, "rope_parameters.rope_theta");
+  if (value == nullptr && key.starts_with(kScaling))
+    value = FindPath(config_, fmt::format("rope_parameters.{}", key.substr(kScaling.size())));
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 

@@ -33,14 +33,24 @@ constexpr std::size_t kMaxShards = 4096;
 
 class HfFolder final : public ModelSource {
  public:
-  HfFolder(std::string name, HfConfig config, StatusOr<text::VocabSpec> vocab, std::vector<MappedFile> maps, TensorIndex index)
-      : name_(std::move(name)), config_(std::move(config)), vocab_(std::move(vocab)), maps_(std::move(maps)), index_(std::move(index)) {}
+  HfFolder(std::string name,
+           HfConfig config,
+           StatusOr<text::VocabSpec> vocab,
+           std::vector<MappedFile> maps,
+           TensorIndex index)
+      : name_(std::move(name)),
+        config_(std::move(config)),
+        vocab_(std::move(vocab)),
+        maps_(std::move(maps)),
+        index_(std::move(index)) {}
 
   Format format() const override { return Format::kSafetensors; }
   std::string_view architecture() const override { return config_.model_type(); }
   std::string_view name() const override { return name_; }
   std::span<const TensorRef> tensors() const override { return index_.tensors(); }
-  const TensorRef* Find(std::string_view tensor_name) const override { return index_.Find(tensor_name); }
+  const TensorRef* Find(std::string_view tensor_name) const override {
+    return index_.Find(tensor_name);
+  }
 
   std::optional<double> Number(std::string_view key) const override {
     const json::value* const value = config_.Find(key);
@@ -70,7 +80,9 @@ class HfFolder final : public ModelSource {
 
   StatusOr<text::VocabSpec> Vocab() const override { return vocab_; }
   std::string_view chat_template() const override { return config_.chat_template(); }
-  std::vector<TokenId> EndOfGeneration() const override { return vocab_.ok() ? vocab_->end_of_generation : config_.end_ids(); }
+  std::vector<TokenId> EndOfGeneration() const override {
+    return vocab_.ok() ? vocab_->end_of_generation : config_.end_ids();
+  }
 
  private:
   std::string name_;
@@ -88,8 +100,9 @@ struct ShardPlan {
 
 /// A name from the index must stay inside the folder.
 bool IsPlainFileName(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.size() <= 255 && name.find('/') == std::string_view::npos &&
-         name.find('\\') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+  return !name.empty() && name != "." && name != ".." && name.size() <= 255 &&
+         name.find('/') == std::string_view::npos && name.find('\\') == std::string_view::npos &&
+         name.find('\0') == std::string_view::npos;
 }
 
 StatusOr<ShardPlan> ReadIndex(const std::string& folder, const std::string& index_path) {
@@ -98,21 +111,28 @@ StatusOr<ShardPlan> ReadIndex(const std::string& folder, const std::string& inde
   const json::value* const value = FindPath(root, "weight_map");
   const json::object* const weight_map = value == nullptr ? nullptr : value->if_object();
   if (weight_map == nullptr || weight_map->empty()) {
-    return base::DataLossError(fmt::format("{}: weight_map is missing or empty; download it again", index_path));
+    return base::DataLossError(
+        fmt::format("{}: weight_map is missing or empty; download it again", index_path));
   }
   ShardPlan plan;
   std::set<std::string> files;
   for (const json::key_value_pair& item : *weight_map) {
     const json::string* const file = item.value().if_string();
-    if (file == nullptr || !IsPlainFileName(*file) || !std::string_view(*file).ends_with(".safetensors")) {
-      return base::DataLossError(fmt::format("{}: the file of tensor {} is {}, the name of a .safetensors file in {} is expected", index_path,
-                                             Quoted(std::string_view(item.key())), file == nullptr ? "not a string" : Quoted(std::string_view(*file)), folder));
+    if (file == nullptr || !IsPlainFileName(*file) ||
+        !std::string_view(*file).ends_with(".safetensors")) {
+      return base::DataLossError(fmt::format(
+          "{}: the file of tensor {} is {}, the name of a .safetensors file in {} is expected",
+          index_path,
+          Quoted(std::string_view(item.key())),
+          file == nullptr ? "not a string" : Quoted(std::string_view(*file)),
+          folder));
     }
     plan.file_of_tensor.emplace(std::string_view(item.key()), std::string_view(*file));
     files.emplace(std::string_view(*file));
   }
   if (files.size() > kMaxShards) {
-    return base::DataLossError(fmt::format("{}: {} files are named, at most {} are allowed", index_path, files.size(), kMaxShards));
+    return base::DataLossError(fmt::format(
+        "{}: {} files are named, at most {} are allowed", index_path, files.size(), kMaxShards));
   }
   plan.files.assign(files.begin(), files.end());
   return plan;
@@ -120,7 +140,8 @@ StatusOr<ShardPlan> ReadIndex(const std::string& folder, const std::string& inde
 
 StatusOr<ShardPlan> PlanShards(const std::string& folder) {
   std::error_code error;
-  if (fs::exists(folder + "/model.safetensors", error)) return ShardPlan{.files = {"model.safetensors"}, .file_of_tensor = {}};
+  if (fs::exists(folder + "/model.safetensors", error))
+    return ShardPlan{.files = {"model.safetensors"}, .file_of_tensor = {}};
   const std::string index_path = folder + "/model.safetensors.index.json";
   if (fs::exists(index_path, error)) return ReadIndex(folder, index_path);
   std::vector<std::string> found;
@@ -133,12 +154,20 @@ StatusOr<ShardPlan> PlanShards(const std::string& folder) {
   if (error) return base::ErrnoError(error.value(), fmt::format("list {}", folder));
   if (found.size() == 1) return ShardPlan{.files = std::move(found), .file_of_tensor = {}};
   if (found.size() > 1) {
-    return base::NotFoundError(fmt::format("{}: {} .safetensors files but no model.safetensors.index.json that joins them; download it", folder, found.size()));
+    return base::NotFoundError(
+        fmt::format("{}: {} .safetensors files but no model.safetensors.index.json that joins "
+                    "them; download it",
+                    folder,
+                    found.size()));
   }
   if (has_pickle) {
-    return base::UnimplementedError(fmt::format("{}: only PyTorch weights (.bin, .pth) are there, which are not read; use the safetensors of this model", folder));
+    return base::UnimplementedError(
+        fmt::format("{}: only PyTorch weights (.bin, .pth) are there, which are not read; use the "
+                    "safetensors of this model",
+                    folder));
   }
-  return base::NotFoundError(fmt::format("{}: config.json is there but no *.safetensors; download the weights", folder));
+  return base::NotFoundError(
+      fmt::format("{}: config.json is there but no *.safetensors; download the weights", folder));
 }
 
 struct LoadedShards {
@@ -148,27 +177,44 @@ struct LoadedShards {
 
 StatusOr<LoadedShards> LoadShards(const std::string& folder, const ShardPlan& plan) {
   LoadedShards loaded;
-  std::map<std::string, std::string, std::less<>> seen;  // tensor to file, also of those that are no weights
+  std::map<std::string, std::string, std::less<>>
+      seen;  // tensor to file, also of those that are no weights
   for (const std::string& file : plan.files) {
     const std::string path = fmt::format("{}/{}", folder, file);
     StatusOr<MappedFile> map = MappedFile::Open(path);
     if (!map.ok()) {
-      return map.status().code() == StatusCode::kNotFound ? base::NotFoundError(fmt::format("{}: this part of the model is missing; download it again", path))
-                                                          : map.status();
+      return map.status().code() == StatusCode::kNotFound
+                 ? base::NotFoundError(fmt::format(
+                       "{}: this part of the model is missing; download it again", path))
+                 : map.status();
     }
-    HOLMES_ASSIGN_OR_RETURN(std::vector<SafetensorsEntry> entries, ParseSafetensors(map->bytes(), path));
+    HOLMES_ASSIGN_OR_RETURN(std::vector<SafetensorsEntry> entries,
+                            ParseSafetensors(map->bytes(), path));
     for (SafetensorsEntry& entry : entries) {
       const auto [at, is_new] = seen.emplace(entry.name, file);
-      if (!is_new) return base::DataLossError(fmt::format("{}: tensor {} is also in {}; download the model again", path, Quoted(entry.name), at->second));
+      if (!is_new)
+        return base::DataLossError(
+            fmt::format("{}: tensor {} is also in {}; download the model again",
+                        path,
+                        Quoted(entry.name),
+                        at->second));
       if (!entry.type) continue;
-      loaded.tensors.push_back({.name = std::move(entry.name), .type = *entry.type, .shape = std::move(entry.shape), .bytes = entry.bytes});
+      loaded.tensors.push_back({.name = std::move(entry.name),
+                                .type = *entry.type,
+                                .shape = std::move(entry.shape),
+                                .bytes = entry.bytes});
     }
     loaded.maps.push_back(*std::move(map));
   }
   for (const auto& [tensor, file] : plan.file_of_tensor) {
     const auto at = seen.find(tensor);
     if (at == seen.end() || at->second != file) {
-      return base::DataLossError(fmt::format("{}/{}: tensor {} should be here according to the index but is not; download the model again", folder, file, Quoted(tensor)));
+      return base::DataLossError(
+          fmt::format("{}/{}: tensor {} should be here according to the index but is not; download "
+                      "the model again",
+                      folder,
+                      file,
+                      Quoted(tensor)));
     }
   }
   return loaded;
@@ -179,7 +225,8 @@ StatusOr<text::VocabSpec> ReadVocab(const std::string& folder, const HfConfig& c
   StatusOr<std::string> text = ReadSmallFile(path, kMaxTokenizerBytes);
   if (!text.ok()) {
     return text.status().code() == StatusCode::kNotFound
-               ? base::NotFoundError(fmt::format("{}: the tokenizer is missing; download tokenizer.json of this model", path))
+               ? base::NotFoundError(fmt::format(
+                     "{}: the tokenizer is missing; download tokenizer.json of this model", path))
                : text.status();
   }
 #ifdef HOLMES_HAS_TOKENIZER_JSON
@@ -189,7 +236,8 @@ StatusOr<text::VocabSpec> ReadVocab(const std::string& folder, const HfConfig& c
   return spec;
 #else
   static_cast<void>(config);
-  return base::UnimplementedError(fmt::format("{}: tokenizer.json is not supported; use a .gguf file of this model", path));
+  return base::UnimplementedError(
+      fmt::format("{}: tokenizer.json is not supported; use a .gguf file of this model", path));
 #endif
 }
 
@@ -207,8 +255,12 @@ StatusOr<std::unique_ptr<const ModelSource>> OpenHfFolder(const std::string& fol
   HOLMES_ASSIGN_OR_RETURN(const ShardPlan plan, PlanShards(folder));
   HOLMES_ASSIGN_OR_RETURN(LoadedShards loaded, LoadShards(folder, plan));
   StatusOr<text::VocabSpec> vocab = ReadVocab(folder, config);
-  return std::unique_ptr<const ModelSource>(std::make_unique<HfFolder>(FolderName(folder), std::move(config), std::move(vocab), std::move(loaded.maps),
-                                                                       TensorIndex(std::move(loaded.tensors))));
+  return std::unique_ptr<const ModelSource>(
+      std::make_unique<HfFolder>(FolderName(folder),
+                                 std::move(config),
+                                 std::move(vocab),
+                                 std::move(loaded.maps),
+                                 TensorIndex(std::move(loaded.tensors))));
 }
 
 }  // namespace holmes::weights

@@ -9,8 +9,8 @@
 
 namespace holmes::weights {
 
-/// Which files hold the weights: model.safetensors, else what model.safetensors.index.json names, else the only *.safetensors there.
-/// Errors as for ModelSource::Open.
+/// Which files hold the weights: model.safetensors, else what model.safetensors.index.json names,
+/// else the only *.safetensors there. Errors as for ModelSource::Open.
 StatusOr<std::unique_ptr<const ModelSource>> OpenHfFolder(const std::string& folder);
 
 }  // namespace holmes::weights

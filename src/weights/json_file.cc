@@ -21,20 +21,24 @@ StatusOr<json::value> ParseJson(std::string_view text, std::string_view file_nam
   json::error_code error;
   const std::size_t parsed = parser.write(text.data(), text.size(), error);
   if (error) {
-    return base::DataLossError(fmt::format("{}: byte {}: not valid JSON ({}); download it again", file_name, parsed, error.message()));
+    return base::DataLossError(fmt::format(
+        "{}: byte {}: not valid JSON ({}); download it again", file_name, parsed, error.message()));
   }
   return parser.release();
 }
 
 StatusOr<std::string> ReadSmallFile(const std::string& path, std::uint64_t max_bytes) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not wait for a writer
+  const int fd = ::open(
+      path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not wait for a writer
   if (fd < 0) return base::ErrnoError(errno, fmt::format("open {}", path));
   const auto read_all = [&]() -> StatusOr<std::string> {
     struct stat info = {};
     if (::fstat(fd, &info) != 0) return base::ErrnoError(errno, fmt::format("stat {}", path));
-    if (!S_ISREG(info.st_mode)) return base::InvalidArgumentError(fmt::format("{}: not a regular file", path));
+    if (!S_ISREG(info.st_mode))
+      return base::InvalidArgumentError(fmt::format("{}: not a regular file", path));
     if (static_cast<std::uint64_t>(info.st_size) > max_bytes) {
-      return base::ResourceExhaustedError(fmt::format("{}: {} bytes, at most {} are read", path, info.st_size, max_bytes));
+      return base::ResourceExhaustedError(
+          fmt::format("{}: {} bytes, at most {} are read", path, info.st_size, max_bytes));
     }
     std::string text(static_cast<std::size_t>(info.st_size), '\0');
     std::size_t filled = 0;

@@ -58,11 +58,13 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   file.path_ = path;
   if (info.st_size == 0) return file;  // mmap refuses a length of zero
   if (static_cast<std::uint64_t>(info.st_size) > std::numeric_limits<std::size_t>::max()) {
-    return base::ResourceExhaustedError(fmt::format("{}: {} bytes do not fit the address space", path, info.st_size));
+    return base::ResourceExhaustedError(
+        fmt::format("{}: {} bytes do not fit the address space", path, info.st_size));
   }
   const std::size_t size = static_cast<std::size_t>(info.st_size);
   void* const data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (data == MAP_FAILED) return base::ErrnoError(errno, fmt::format("map {} ({} bytes)", path, size));
+  if (data == MAP_FAILED)
+    return base::ErrnoError(errno, fmt::format("map {} ({} bytes)", path, size));
   file.data_ = static_cast<const std::byte*>(data);
   file.size_ = size;
   return file;

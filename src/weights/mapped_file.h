@@ -15,12 +15,13 @@ enum class AccessPattern : std::uint8_t { kNormal, kSequential, kRandom, kWillNe
 
 /// Owns one mapping; movable. Thread-safe after Open, since nothing changes.
 ///
-/// The size is taken once, at Open. Another process that truncates the file afterwards makes any access behind the new end raise
-/// SIGBUS: replace a model in use by rename, never in place. A file that grows is seen as it was.
+/// The size is taken once, at Open. Another process that truncates the file afterwards makes any
+/// access behind the new end raise SIGBUS: replace a model in use by rename, never in place. A file
+/// that grows is seen as it was.
 class MappedFile {
  public:
-  /// Errors: kNotFound, kPermissionDenied, kInvalidArgument for anything but a regular file (a folder, a pipe), others by errno.
-  /// An empty file opens and has no bytes.
+  /// Errors: kNotFound, kPermissionDenied, kInvalidArgument for anything but a regular file (a
+  /// folder, a pipe), others by errno. An empty file opens and has no bytes.
   static StatusOr<MappedFile> Open(const std::string& path);
 
   MappedFile() = default;
@@ -33,8 +34,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  /// Tells the kernel how the bytes [offset, offset + length) will be read; cut to the file, widened to whole pages.
-  /// A hint only: where the kernel declines, the status says so and nothing else changes.
+  /// Tells the kernel how the bytes [offset, offset + length) will be read; cut to the file,
+  /// widened to whole pages. A hint only: where the kernel declines, the status says so and nothing
+  /// else changes.
   Status Advise(AccessPattern pattern, std::size_t offset, std::size_t length) const;
 
  private:

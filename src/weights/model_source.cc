@@ -39,24 +39,32 @@ StatusOr<FolderContent> ListFolder(const std::string& path) {
 StatusOr<std::unique_ptr<const ModelSource>> ModelSource::Open(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) return base::NotFoundError(fmt::format("{}: no such file or folder", path));
+  if (status.type() == fs::file_type::not_found)
+    return base::NotFoundError(fmt::format("{}: no such file or folder", path));
   if (error) return base::ErrnoError(error.value(), fmt::format("look at {}", path));
   if (status.type() != fs::file_type::directory) {
     if (fs::path(path).extension() == ".safetensors") {
-      return base::InvalidArgumentError(fmt::format("{}: a .safetensors file is only part of a model; name the folder that also holds config.json", path));
+      return base::InvalidArgumentError(
+          fmt::format("{}: a .safetensors file is only part of a model; name the folder that also "
+                      "holds config.json",
+                      path));
     }
     return OpenGgufSource(path);
   }
   HOLMES_ASSIGN_OR_RETURN(const FolderContent content, ListFolder(path));
-  if (content.gguf_files.size() == 1 && !content.has_safetensors) return OpenGgufSource(content.gguf_files[0]);
+  if (content.gguf_files.size() == 1 && !content.has_safetensors)
+    return OpenGgufSource(content.gguf_files[0]);
   if (content.gguf_files.size() > 1 && !content.has_safetensors) {
-    return base::InvalidArgumentError(fmt::format("{}: the folder holds {} .gguf files; name one of them", path, content.gguf_files.size()));
+    return base::InvalidArgumentError(fmt::format(
+        "{}: the folder holds {} .gguf files; name one of them", path, content.gguf_files.size()));
   }
   if (content.has_config) return OpenHfFolder(path);
   if (content.has_safetensors) {
-    return base::InvalidArgumentError(fmt::format("{}: *.safetensors are there but no config.json; download it beside them", path));
+    return base::InvalidArgumentError(fmt::format(
+        "{}: *.safetensors are there but no config.json; download it beside them", path));
   }
-  return base::InvalidArgumentError(fmt::format("{}: no model here: a .gguf file, or config.json with *.safetensors, is expected", path));
+  return base::InvalidArgumentError(fmt::format(
+      "{}: no model here: a .gguf file, or config.json with *.safetensors, is expected", path));
 }
 
 }  // namespace holmes::weights

@@ -28,7 +28,9 @@ std::vector<Golden> ReadGoldens() {
   while (at + 12 <= data.size()) {
     std::uint32_t head[3];
     std::memcpy(head, data.data() + at, 12);
-    Golden golden{.type = FindBlockType(head[0]).value().type, .bytes = std::vector<std::byte>(head[1]), .floats = std::vector<float>(head[2])};
+    Golden golden{.type = FindBlockType(head[0]).value().type,
+                  .bytes = std::vector<std::byte>(head[1]),
+                  .floats = std::vector<float>(head[2])};
     std::memcpy(golden.bytes.data(), data.data() + at + 12, head[1]);
     std::memcpy(golden.floats.data(), data.data() + at + 12 + head[1], head[2] * sizeof(float));
     at += 12 + head[1] + head[2] * sizeof(float);
@@ -44,9 +46,11 @@ TEST(DequantizeTest, EqualsTheReferenceBitForBit) {
     const BlockTypeInfo& info = InfoOf(golden.type);
     ASSERT_EQ(golden.bytes.size() / info.block_bytes * info.block_elements, golden.floats.size());
     std::vector<float> out(golden.floats.size(), -1.0f);
-    DequantizeRow(golden.type, golden.bytes.data(), static_cast<std::int64_t>(out.size()), out.data());
+    DequantizeRow(
+        golden.type, golden.bytes.data(), static_cast<std::int64_t>(out.size()), out.data());
     for (std::size_t i = 0; i < out.size(); ++i) {
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]), std::bit_cast<std::uint32_t>(golden.floats[i]))
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]),
+                std::bit_cast<std::uint32_t>(golden.floats[i]))
           << info.name << " element " << i << ": " << out[i] << " instead of " << golden.floats[i];
     }
     seen.insert(golden.type);
@@ -61,7 +65,8 @@ TEST(DequantizeTest, ReadsAtAnyAlignmentAndWritesNoMore) {
     std::memcpy(shifted.data() + 1, golden.bytes.data(), info.block_bytes);
     std::vector<float> out(info.block_elements + 1, 123.0f);
     DequantizeRow(golden.type, shifted.data() + 1, info.block_elements, out.data());
-    EXPECT_EQ(std::memcmp(out.data(), golden.floats.data(), info.block_elements * sizeof(float)), 0) << info.name;
+    EXPECT_EQ(std::memcmp(out.data(), golden.floats.data(), info.block_elements * sizeof(float)), 0)
+        << info.name;
     EXPECT_EQ(out.back(), 123.0f) << info.name;
     DequantizeRow(golden.type, shifted.data(), 0, nullptr);
   }

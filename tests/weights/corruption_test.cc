@@ -1,4 +1,5 @@
-/// Small valid files with every bit flipped in turn: any Status will do, a crash or a read outside the file will not (run under the sanitizers, too).
+/// Small valid files with every bit flipped in turn: any Status will do, a crash or a read outside
+/// the file will not (run under the sanitizers, too).
 #include <gtest/gtest.h>
 
 #include "weights/gguf.h"
@@ -42,7 +43,8 @@ TEST(CorruptionTest, GgufSurvivesEveryBitFlip) {
       sum += entry.value.String().value_or("").size();
     }
     if (const auto vocab = ReadGgufVocab(*file, "x.gguf"); vocab.ok()) {
-      for (const auto id : vocab->end_of_generation) ASSERT_LT(static_cast<std::size_t>(id), vocab->tokens.size());
+      for (const auto id : vocab->end_of_generation)
+        ASSERT_LT(static_cast<std::size_t>(id), vocab->tokens.size());
     }
     if (const auto ends = ReadGgufEndIds(*file, "x.gguf"); ends.ok()) sum += ends->size();
   });
@@ -51,15 +53,18 @@ TEST(CorruptionTest, GgufSurvivesEveryBitFlip) {
 }
 
 TEST(CorruptionTest, SafetensorsSurvivesEveryBitFlip) {
-  const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}})";
+  const std::string header =
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}})";
   int accepted = 0;
   std::uint64_t sum = 0;
-  EveryBitFlipped(ByteWriter().Put<std::uint64_t>(header.size()).Raw(header).Raw(std::string(14, 'd')).bytes(), [&](std::span<const std::byte> bytes) {
-    const auto entries = ParseSafetensors(bytes, "x.safetensors");
-    if (!entries.ok()) return;
-    ++accepted;
-    for (const SafetensorsEntry& entry : *entries) sum += Touch(entry.bytes);
-  });
+  EveryBitFlipped(
+      ByteWriter().Put<std::uint64_t>(header.size()).Raw(header).Raw(std::string(14, 'd')).bytes(),
+      [&](std::span<const std::byte> bytes) {
+        const auto entries = ParseSafetensors(bytes, "x.safetensors");
+        if (!entries.ok()) return;
+        ++accepted;
+        for (const SafetensorsEntry& entry : *entries) sum += Touch(entry.bytes);
+      });
   EXPECT_GT(accepted, 0);
   EXPECT_GT(sum, 0u);
 }

@@ -51,10 +51,18 @@ class GgufBuilder {
     ++num_entries_;
     return *this;
   }
-  GgufBuilder& String(std::string_view key, std::string_view value) { return Entry(key, GgufType::kString, ByteWriter().String(value).bytes()); }
-  GgufBuilder& Uint32(std::string_view key, std::uint32_t value) { return Entry(key, GgufType::kUint32, ByteWriter().Put(value).bytes()); }
-  GgufBuilder& Float32(std::string_view key, float value) { return Entry(key, GgufType::kFloat32, ByteWriter().Put(value).bytes()); }
-  GgufBuilder& Bool(std::string_view key, bool value) { return Entry(key, GgufType::kBool, ByteWriter().Put(value).bytes()); }
+  GgufBuilder& String(std::string_view key, std::string_view value) {
+    return Entry(key, GgufType::kString, ByteWriter().String(value).bytes());
+  }
+  GgufBuilder& Uint32(std::string_view key, std::uint32_t value) {
+    return Entry(key, GgufType::kUint32, ByteWriter().Put(value).bytes());
+  }
+  GgufBuilder& Float32(std::string_view key, float value) {
+    return Entry(key, GgufType::kFloat32, ByteWriter().Put(value).bytes());
+  }
+  GgufBuilder& Bool(std::string_view key, bool value) {
+    return Entry(key, GgufType::kBool, ByteWriter().Put(value).bytes());
+  }
   GgufBuilder& Strings(std::string_view key, const std::vector<std::string>& values) {
     ByteWriter out;
     out.Put(static_cast<std::uint32_t>(GgufType::kString)).Put<std::uint64_t>(values.size());
@@ -74,7 +82,11 @@ class GgufBuilder {
 
   std::string Build() const {
     ByteWriter head;
-    head.Raw("GGUF").Put(version).Put<std::uint64_t>(tensors_.size()).Put(num_entries_).Raw(entries_.bytes());
+    head.Raw("GGUF")
+        .Put(version)
+        .Put<std::uint64_t>(tensors_.size())
+        .Put(num_entries_)
+        .Raw(entries_.bytes());
     std::string data;
     for (const BuiltTensor& tensor : tensors_) {
       head.String(tensor.name).Put(static_cast<std::uint32_t>(tensor.dims.size()));
@@ -94,7 +106,9 @@ class GgufBuilder {
   std::vector<BuiltTensor> tensors_;
 };
 
-inline std::span<const std::byte> BytesOf(std::string_view text) { return {reinterpret_cast<const std::byte*>(text.data()), text.size()}; }
+inline std::span<const std::byte> BytesOf(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
 
 /// A small complete model file: two tensors and a vocabulary of six tokens.
 inline GgufBuilder SmallGguf() {

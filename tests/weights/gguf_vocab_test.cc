@@ -21,7 +21,9 @@ StatusOr<text::VocabSpec> Read(const GgufBuilder& builder) {
 
 GgufBuilder Bpe(std::string_view pre) {
   GgufBuilder builder;
-  builder.String("tokenizer.ggml.model", "gpt2").String("tokenizer.ggml.pre", pre).Strings("tokenizer.ggml.tokens", {"a", "b", "ab", "<s>"});
+  builder.String("tokenizer.ggml.model", "gpt2")
+      .String("tokenizer.ggml.pre", pre)
+      .Strings("tokenizer.ggml.tokens", {"a", "b", "ab", "<s>"});
   return builder;
 }
 
@@ -51,7 +53,9 @@ TEST(GgufVocabTest, Llama3TakesWholeTokensAndBeginsWithBos) {
   ASSERT_TRUE(spec.ok());
   EXPECT_TRUE(spec->ignore_merges);
   EXPECT_TRUE(spec->add_bos);
-  spec = Read(Bpe("llama-bpe").Uint32("tokenizer.ggml.bos_token_id", 3).Bool("tokenizer.ggml.add_bos_token", false));
+  spec = Read(Bpe("llama-bpe")
+                  .Uint32("tokenizer.ggml.bos_token_id", 3)
+                  .Bool("tokenizer.ggml.add_bos_token", false));
   ASSERT_TRUE(spec.ok());
   EXPECT_FALSE(spec->add_bos);
   spec = Read(Bpe("llama-bpe"));
@@ -61,7 +65,9 @@ TEST(GgufVocabTest, Llama3TakesWholeTokensAndBeginsWithBos) {
 
 TEST(GgufVocabTest, ReadsSentencePieceWithItsDefaults) {
   GgufBuilder builder;
-  builder.String("tokenizer.ggml.model", "llama").Strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<0x0A>"}).Int32s("tokenizer.ggml.token_type", {2, 3, 3, 6});
+  builder.String("tokenizer.ggml.model", "llama")
+      .Strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<0x0A>"})
+      .Int32s("tokenizer.ggml.token_type", {2, 3, 3, 6});
   const auto spec = Read(builder);
   ASSERT_TRUE(spec.ok()) << spec.status().ToString();
   EXPECT_EQ(spec->model, text::TokenizerModel::kSentencePieceBpe);
@@ -79,17 +85,27 @@ TEST(GgufVocabTest, RefusesWhatDoesNotAgree) {
   EXPECT_EQ(code(GgufBuilder()), StatusCode::kNotFound);
   EXPECT_EQ(code(Bpe("gpt-2")), StatusCode::kOk);
   EXPECT_EQ(code(Bpe("gpt-2").Int32s("tokenizer.ggml.token_type", {1, 1})), StatusCode::kDataLoss);
-  EXPECT_EQ(code(Bpe("gpt-2").Int32s("tokenizer.ggml.token_type", {1, 1, 1, 9})), StatusCode::kDataLoss);
+  EXPECT_EQ(code(Bpe("gpt-2").Int32s("tokenizer.ggml.token_type", {1, 1, 1, 9})),
+            StatusCode::kDataLoss);
   EXPECT_EQ(code(Bpe("gpt-2").Int32s("tokenizer.ggml.scores", {1})), StatusCode::kDataLoss);
   for (const std::string_view merge : {"ab", " a", "a ", "a  b", "", "a b c"}) {
-    EXPECT_EQ(code(Bpe("gpt-2").Strings("tokenizer.ggml.merges", {std::string(merge)})), StatusCode::kDataLoss) << merge;
+    EXPECT_EQ(code(Bpe("gpt-2").Strings("tokenizer.ggml.merges", {std::string(merge)})),
+              StatusCode::kDataLoss)
+        << merge;
   }
   EXPECT_EQ(code(Bpe("gpt-2").Int32s("tokenizer.ggml.merges", {1})), StatusCode::kDataLoss);
   EXPECT_EQ(code(Bpe("gpt-2").Uint32("tokenizer.ggml.eos_token_id", 4)), StatusCode::kDataLoss);
   EXPECT_EQ(code(Bpe("gpt-2").String("tokenizer.ggml.eos_token_id", "2")), StatusCode::kDataLoss);
-  EXPECT_EQ(code(Bpe("gpt-2").Uint32("tokenizer.ggml.padding_token_id", 0xffffffffu)), StatusCode::kOk);  // "none"
-  EXPECT_EQ(code(GgufBuilder().String("tokenizer.ggml.model", "bert").Strings("tokenizer.ggml.tokens", {"a"})), StatusCode::kUnimplemented);
-  EXPECT_EQ(code(GgufBuilder().String("tokenizer.ggml.model", "gpt2").Strings("tokenizer.ggml.tokens", {})), StatusCode::kDataLoss);
+  EXPECT_EQ(code(Bpe("gpt-2").Uint32("tokenizer.ggml.padding_token_id", 0xffffffffu)),
+            StatusCode::kOk);  // "none"
+  EXPECT_EQ(code(GgufBuilder()
+                     .String("tokenizer.ggml.model", "bert")
+                     .Strings("tokenizer.ggml.tokens", {"a"})),
+            StatusCode::kUnimplemented);
+  EXPECT_EQ(code(GgufBuilder()
+                     .String("tokenizer.ggml.model", "gpt2")
+                     .Strings("tokenizer.ggml.tokens", {})),
+            StatusCode::kDataLoss);
 }
 
 TEST(GgufVocabTest, EndIdsNeedNoVocabulary) {

@@ -15,8 +15,13 @@ using ::testing::HasSubstr;
 
 /// One float tensor of four elements.
 std::string Weights(std::string_view name) {
-  const std::string header = R"({")" + std::string(name) + R"(":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}})";
-  return ByteWriter().Put<std::uint64_t>(header.size()).Raw(header).Raw(std::string(16, 'w')).bytes();
+  const std::string header =
+      R"({")" + std::string(name) + R"(":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}})";
+  return ByteWriter()
+      .Put<std::uint64_t>(header.size())
+      .Raw(header)
+      .Raw(std::string(16, 'w'))
+      .bytes();
 }
 
 constexpr std::string_view kConfig =
@@ -55,7 +60,9 @@ TEST(HfFolderTest, ReadsConfigAndWeights) {
 
 TEST(HfFolderTest, FindsRotaryKeysInTheNewerLayout) {
   const TempDir dir;
-  dir.Write("config.json", R"({"model_type":"llama","rope_parameters":{"rope_type":"llama3","rope_theta":1000000.0,"factor":4.0}})");
+  dir.Write(
+      "config.json",
+      R"({"model_type":"llama","rope_parameters":{"rope_type":"llama3","rope_theta":1000000.0,"factor":4.0}})");
   dir.Write("model.safetensors", Weights("w"));
   const auto source = ModelSource::Open(dir.path());
   ASSERT_TRUE(source.ok());
@@ -74,7 +81,9 @@ TEST(HfFolderTest, ChatTemplateComesFromTheFirstPlaceThatHasOne) {
   };
   dir.Write("tokenizer_config.json", R"({"chat_template":"one"})");
   EXPECT_EQ(chat_template(), "one");
-  dir.Write("tokenizer_config.json", R"({"chat_template":[{"name":"tool_use","template":"tools"},{"name":"default","template":"two"}]})");
+  dir.Write(
+      "tokenizer_config.json",
+      R"({"chat_template":[{"name":"tool_use","template":"tools"},{"name":"default","template":"two"}]})");
   EXPECT_EQ(chat_template(), "two");
   dir.Write("chat_template.jinja", "three");
   EXPECT_EQ(chat_template(), "three");
@@ -89,7 +98,9 @@ TEST(HfFolderTest, JoinsShards) {
   EXPECT_EQ(OpenCode(dir), StatusCode::kOk);  // the only file there is the model
   dir.Write("model-2.safetensors", Weights("b"));
   EXPECT_EQ(OpenCode(dir), StatusCode::kNotFound);
-  dir.Write("model.safetensors.index.json", R"({"metadata":{},"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
+  dir.Write(
+      "model.safetensors.index.json",
+      R"({"metadata":{},"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
   const auto source = ModelSource::Open(dir.path());
   ASSERT_TRUE(source.ok()) << source.status().ToString();
   EXPECT_NE((*source)->Find("a"), nullptr);
@@ -107,12 +118,20 @@ TEST(HfFolderTest, IndexNeverLeavesTheFolder) {
   const std::string elsewhere = outside.Write("other.safetensors", Weights("a"));
   const TempDir dir;
   dir.Write("config.json", kConfig);
-  for (const std::string& file : {std::string("../") + std::filesystem::path(outside.path()).filename().string() + "/other.safetensors", elsewhere,
-                                  std::string(".."), std::string(), std::string("sub/other.safetensors"), std::string("config.json"), std::string("a\\\\b.safetensors")}) {
+  for (const std::string& file :
+       {std::string("../") + std::filesystem::path(outside.path()).filename().string() +
+            "/other.safetensors",
+        elsewhere,
+        std::string(".."),
+        std::string(),
+        std::string("sub/other.safetensors"),
+        std::string("config.json"),
+        std::string("a\\\\b.safetensors")}) {
     dir.Write("model.safetensors.index.json", R"({"weight_map":{"a":")" + file + R"("}})");
     EXPECT_EQ(OpenCode(dir), StatusCode::kDataLoss) << file;
   }
-  for (const std::string_view index : {"", "[]", R"({"weight_map":[]})", R"({"weight_map":{}})", R"({"weight_map":{"a":1}})"}) {
+  for (const std::string_view index :
+       {"", "[]", R"({"weight_map":[]})", R"({"weight_map":{}})", R"({"weight_map":{"a":1}})"}) {
     dir.Write("model.safetensors.index.json", index);
     EXPECT_EQ(OpenCode(dir), StatusCode::kDataLoss) << index;
   }
@@ -122,8 +141,15 @@ TEST(HfFolderTest, RefusesBadConfigs) {
   const TempDir dir;
   dir.Write("model.safetensors", Weights("w"));
   EXPECT_EQ(OpenCode(dir), StatusCode::kInvalidArgument);  // no config.json
-  for (const std::string_view config : {"", "{", "[]", "{}", R"({"model_type":3})", R"({"model_type":""})", R"({"model_type":"llama","eos_token_id":"x"})",
-                                        R"({"model_type":"llama","eos_token_id":-1})", R"({"model_type":"llama","eos_token_id":[1,2.5]})",
+  for (const std::string_view config : {"",
+                                        "{",
+                                        "[]",
+                                        "{}",
+                                        R"({"model_type":3})",
+                                        R"({"model_type":""})",
+                                        R"({"model_type":"llama","eos_token_id":"x"})",
+                                        R"({"model_type":"llama","eos_token_id":-1})",
+                                        R"({"model_type":"llama","eos_token_id":[1,2.5]})",
                                         R"({"model_type":"llama","eos_token_id":4294967296})"}) {
     dir.Write("config.json", config);
     EXPECT_EQ(OpenCode(dir), StatusCode::kDataLoss) << config;
@@ -132,7 +158,8 @@ TEST(HfFolderTest, RefusesBadConfigs) {
   EXPECT_EQ(OpenCode(dir), StatusCode::kDataLoss);
   dir.Write("config.json", std::string(5 << 20, ' '));
   EXPECT_EQ(OpenCode(dir), StatusCode::kResourceExhausted);
-  dir.Write("config.json", R"({"model_type":"llama","quantization_config":{"quant_method":"gptq"}})");
+  dir.Write("config.json",
+            R"({"model_type":"llama","quantization_config":{"quant_method":"gptq"}})");
   const Status status = ModelSource::Open(dir.path()).status();
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("gptq"));
@@ -140,7 +167,8 @@ TEST(HfFolderTest, RefusesBadConfigs) {
 
 TEST(HfFolderTest, EndIdsOutsideTheVocabularyAreLeftOut) {
   const TempDir dir;
-  dir.Write("config.json", R"({"model_type":"llama","vocab_size":100,"eos_token_id":[99,100,2000]})");
+  dir.Write("config.json",
+            R"({"model_type":"llama","vocab_size":100,"eos_token_id":[99,100,2000]})");
   dir.Write("model.safetensors", Weights("w"));
   const auto source = ModelSource::Open(dir.path());
   ASSERT_TRUE(source.ok());

@@ -11,7 +11,9 @@
 namespace holmes::weights {
 namespace {
 
-std::string_view TextOf(const MappedFile& file) { return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}; }
+std::string_view TextOf(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
 
 TEST(MappedFileTest, MapsAndMoves) {
   const TempDir dir;
@@ -29,7 +31,10 @@ TEST(MappedFileTest, AdviceIsCutToTheFile) {
   const TempDir dir;
   const auto file = MappedFile::Open(dir.Write("a", std::string(10000, 'x')));
   ASSERT_TRUE(file.ok());
-  for (const AccessPattern pattern : {AccessPattern::kNormal, AccessPattern::kSequential, AccessPattern::kRandom, AccessPattern::kWillNeed}) {
+  for (const AccessPattern pattern : {AccessPattern::kNormal,
+                                      AccessPattern::kSequential,
+                                      AccessPattern::kRandom,
+                                      AccessPattern::kWillNeed}) {
     EXPECT_TRUE(file->Advise(pattern, 5000, 100).ok());
     EXPECT_TRUE(file->Advise(pattern, 5000, ~std::size_t{0}).ok());
     EXPECT_TRUE(file->Advise(pattern, 20000, 1).ok());
@@ -50,7 +55,8 @@ TEST(MappedFileTest, RefusesWhatIsNoFile) {
   EXPECT_EQ(MappedFile::Open(dir.path()).status().code(), StatusCode::kInvalidArgument);
   const std::string pipe = dir.path() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(MappedFile::Open(pipe).status().code(), StatusCode::kInvalidArgument);  // and does not wait for a writer
+  EXPECT_EQ(MappedFile::Open(pipe).status().code(),
+            StatusCode::kInvalidArgument);  // and does not wait for a writer
 }
 
 }  // namespace

@@ -51,9 +51,12 @@ TEST(ModelSourceTest, RefusesWhatIsNoModel) {
   const TempDir dir;
   EXPECT_EQ(ModelSource::Open(dir.path() + "/absent").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(ModelSource::Open(dir.path()).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ModelSource::Open(dir.Write("notes.txt", "hello")).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ModelSource::Open(dir.Write("empty.gguf", "")).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ModelSource::Open(dir.Write("part.safetensors", "x")).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ModelSource::Open(dir.Write("notes.txt", "hello")).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(ModelSource::Open(dir.Write("empty.gguf", "")).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(ModelSource::Open(dir.Write("part.safetensors", "x")).status().code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(ModelSource::Open("/dev/null").status().code(), StatusCode::kInvalidArgument);
 }
 
@@ -61,12 +64,15 @@ TEST(ModelSourceTest, RefusesSplitGgufByName) {
   const TempDir dir;
   GgufBuilder builder = SmallGguf();
   builder.Entry("split.count", GgufType::kUint16, ByteWriter().Put<std::uint16_t>(3).bytes());
-  EXPECT_EQ(ModelSource::Open(dir.Write("m-00001-of-00003.gguf", builder.Build())).status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(ModelSource::Open(dir.Write("m-00001-of-00003.gguf", builder.Build())).status().code(),
+            StatusCode::kUnimplemented);
 }
 
 TEST(ModelSourceTest, NeedsAnArchitecture) {
   const TempDir dir;
-  EXPECT_EQ(ModelSource::Open(dir.Write("m.gguf", GgufBuilder().Uint32("a", 1).Build())).status().code(), StatusCode::kDataLoss);
+  EXPECT_EQ(
+      ModelSource::Open(dir.Write("m.gguf", GgufBuilder().Uint32("a", 1).Build())).status().code(),
+      StatusCode::kDataLoss);
 }
 
 }  // namespace

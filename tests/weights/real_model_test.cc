@@ -1,4 +1,5 @@
-/// A published model, where one is at hand: environment HOLMES_TEST_MODEL names SmolLM2-135M-Instruct.Q4_1.gguf.
+/// A published model, where one is at hand: environment HOLMES_TEST_MODEL names
+/// SmolLM2-135M-Instruct.Q4_1.gguf.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,8 @@ std::string ModelPath() {
 }
 
 TEST(RealModelTest, SmolLm2OpensWhole) {
-  if (ModelPath().empty()) GTEST_SKIP() << "HOLMES_TEST_MODEL does not name SmolLM2-135M-Instruct.Q4_1.gguf";
+  if (ModelPath().empty())
+    GTEST_SKIP() << "HOLMES_TEST_MODEL does not name SmolLM2-135M-Instruct.Q4_1.gguf";
   const auto source = ModelSource::Open(ModelPath());
   ASSERT_TRUE(source.ok()) << source.status().ToString();
   const ModelSource& model = **source;
