@@ -122,18 +122,24 @@ Status HfConfig::ReadEndIds(const json::value& root, std::string_view file_name)
   const std::int64_t limit = vocab == nullptr
                                  ? std::numeric_limits<TokenId>::max()
                                  : AsCount(*vocab).value_or(std::numeric_limits<TokenId>::max());
+  std::size_t left_out = 0;  // can never be sampled; some published models name such ids
   for (const json::value& item : ids) {
     const std::optional<std::int64_t> id = AsCount(item);
-    if (!id || *id > std::numeric_limits<TokenId>::max())
+    if (!id || *id > std::numeric_limits<TokenId>::max()) {
       return Malformed(file_name, "eos_token_id is neither a token id nor a list of them");
-    if (*id >= limit) {  // can never be sampled: true of some published models
-      base::LogWarning("{}: eos_token_id {} is outside the vocabulary of {} tokens and is left out",
-                       file_name,
-                       *id,
-                       limit);
-      continue;
     }
-    end_ids_.push_back(static_cast<TokenId>(*id));
+    if (*id < limit) {
+      end_ids_.push_back(static_cast<TokenId>(*id));
+    } else {
+      ++left_out;
+    }
+  }
+  if (left_out > 0) {
+    base::LogWarning(
+        "{}: {} ids of eos_token_id are outside the vocabulary of {} tokens and are left out",
+        file_name,
+        left_out,
+        limit);
   }
   return OkStatus();
 }

@@ -193,14 +193,18 @@ StatusOr<std::uint64_t> SafetensorsParser::ByteCount(std::string_view what,
                                                      const DType& dtype,
                                                      std::span<const std::int64_t> shape) const {
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  // Extents beside a zero are held to the same limit, so that a reader may multiply any of them.
   std::uint64_t total = dtype.bytes;
+  bool is_empty = false;
   for (const std::int64_t extent : shape) {
-    if (static_cast<std::uint64_t>(extent) > kMax / total)
+    is_empty |= extent == 0;
+    if (extent == 0) continue;
+    if (static_cast<std::uint64_t>(extent) > kMax / total) {
       return Corrupt(fmt::format("{} has more than 2^63 bytes", what));
+    }
     total *= static_cast<std::uint64_t>(extent);
   }
-  return total;
+  return is_empty ? 0 : total;
 }
 
 Status SafetensorsParser::ReadEntry(std::string_view name, const json::value& value) {

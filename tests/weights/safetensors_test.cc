@@ -93,6 +93,9 @@ TEST(SafetensorsTest, RefusesSizesThatDoNotAgree) {
       StatusCode::kDataLoss);
   EXPECT_EQ(Code(R"({"a":{"dtype":"F32","shape":[9223372036854775807],"data_offsets":[0,4]}})", 4),
             StatusCode::kDataLoss);
+  EXPECT_EQ(
+      Code(R"({"a":{"dtype":"F32","shape":[4611686018427387904,2,0],"data_offsets":[0,0]}})", 0),
+      StatusCode::kDataLoss);
 }
 
 TEST(SafetensorsTest, RefusesHolesOverlapsAndLeftovers) {
