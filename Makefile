@@ -1,0 +1,31 @@
+# make serve: install what is missing, build, fetch a small model, serve it on the CPU.
+# make test:  install, build and run every test.
+# make check-deep: what takes longer (thread sanitizer, long fuzzing). make format: lay the sources out.
+
+PORT ?= 8000
+FUZZ_SECONDS ?= 10
+JOBS ?= $(shell nproc)
+
+.PHONY: serve test check-deep build format format-check
+
+serve: build
+	@model=$$(tools/setup/python_env.sh serve && .venv/bin/python tools/models/fetch_smollm2.py) && \
+	  exec build/serve/src/app/holmes serve "$$model" --port $(PORT) --model-name SmolLM2-135M-Instruct
+
+# Ninja does nothing where nothing has changed; configuring runs only without a build folder.
+build:
+	@tools/setup/install_packages.sh build
+	@[ -f build/serve/build.ninja ] || { echo "holmes: configuring the build"; cmake --preset serve >build-configure.log 2>&1 || { cat build-configure.log >&2; exit 1; }; rm -f build-configure.log; }
+	@cmake --build --preset serve -j $(JOBS)
+
+test:
+	@tools/test/run_all.sh
+
+check-deep:
+	@tools/test/run_deep.sh
+
+format:
+	@git ls-files 'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'bench/*.cc' 'fuzz/*.cc' | xargs clang-format-14 -i
+
+format-check:
+	@git ls-files 'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'bench/*.cc' 'fuzz/*.cc' | xargs clang-format-14 --dry-run -Werror

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# make check-deep: thread sanitizer over everything that has threads, then ten minutes per fuzz target.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+tools/setup/install_packages.sh build test
+cmake --preset tsan >/dev/null
+threaded=()
+for folder in base kernels kvcache sched engine net server; do
+  [ -f "tests/$folder/CMakeLists.txt" ] && threaded+=("$folder")
+done
+cmake --build build/tsan -j "${JOBS:-$(nproc)}" --target "${threaded[@]/%/_test}"
+for folder in "${threaded[@]}"; do
+  echo "thread sanitizer: $folder"
+  "build/tsan/tests/$folder/${folder}_test" --gtest_brief=1
+done
+tools/test/run_fuzzers.sh "${FUZZ_SECONDS:-600}"
