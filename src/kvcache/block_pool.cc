@@ -60,7 +60,8 @@ Status BlockPool::Check(const std::vector<int>& expected_refs) const {
     const int states = (is_free[i] ? 1 : 0) + (cached_[i] ? 1 : 0) + (refs_[i] > 0 ? 1 : 0);
     cached += cached_[i] ? 1 : 0;
     if (states != 1) {
-      return base::InternalError(fmt::format("block {} is in {} states (references {})", i, states, refs_[i]));
+      return base::InternalError(
+          fmt::format("block {} is in {} states (references {})", i, states, refs_[i]));
     }
     if (refs_[i] != expected_refs[i]) {
       return base::InternalError(fmt::format(
@@ -68,7 +69,8 @@ Status BlockPool::Check(const std::vector<int>& expected_refs) const {
     }
   }
   if (cached != num_cached_) {
-    return base::InternalError(fmt::format("{} blocks are cached, {} were counted", cached, num_cached_));
+    return base::InternalError(
+        fmt::format("{} blocks are cached, {} were counted", cached, num_cached_));
   }
   return OkStatus();
 }

@@ -12,17 +12,20 @@ namespace holmes::kvcache {
 /// One thread at a time. A block is in exactly one state:
 ///   free    nobody refers to it and its content means nothing,
 ///   held    num_refs >= 1 sequences have it in their tables,
-///   cached  nobody refers to it, but its content is known and may be taken up again (KvManager decides which).
+///   cached  nobody refers to it, but its content is known and may be taken up again (KvManager
+///   decides which).
 /// Invariant: free + held + cached == total.
 class BlockPool {
  public:
   explicit BlockPool(int num_blocks);
 
-  /// A held block with one reference; empty when no block is free (cached ones must be evicted first).
+  /// A held block with one reference; empty when no block is free (cached ones must be evicted
+  /// first).
   std::optional<BlockId> TryAllocate();
   /// One more reference to a held or cached block.
   void AddRef(BlockId id);
-  /// One reference less. True when that was the last one: the block is free again, or cached where `keep`.
+  /// One reference less. True when that was the last one: the block is free again, or cached where
+  /// `keep`.
   bool Release(BlockId id, bool keep);
   /// A cached block becomes free.
   void Evict(BlockId id);
@@ -33,7 +36,8 @@ class BlockPool {
   int num_cached() const { return num_cached_; }
   int num_held() const { return total() - num_free() - num_cached(); }
 
-  /// Compares the counts with `expected_refs` (index = block) and looks for blocks that are in two states. kInternal names the first fault.
+  /// Compares the counts with `expected_refs` (index = block) and looks for blocks that are in two
+  /// states. kInternal names the first fault.
   Status Check(const std::vector<int>& expected_refs) const;
 
  private:

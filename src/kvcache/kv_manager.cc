@@ -14,16 +14,21 @@ int CeilDiv(int a, int b) { return (a + b - 1) / b; }
 }  // namespace
 
 StatusOr<std::unique_ptr<KvManager>> KvManager::Create(KvOptions options) {
-  if (options.groups.empty()) return base::InvalidArgumentError("a KV cache needs at least one group");
+  if (options.groups.empty())
+    return base::InvalidArgumentError("a KV cache needs at least one group");
   for (std::size_t g = 0; g < options.groups.size(); ++g) {
     const GroupOptions& group = options.groups[g];
     if (group.num_blocks < 1 || group.block_tokens < 1) {
-      return base::InvalidArgumentError(fmt::format(
-          "KV group {} has {} blocks of {} tokens; both must be at least 1", g, group.num_blocks, group.block_tokens));
+      return base::InvalidArgumentError(
+          fmt::format("KV group {} has {} blocks of {} tokens; both must be at least 1",
+                      g,
+                      group.num_blocks,
+                      group.block_tokens));
     }
     if (options.prefix_reuse && group.block_tokens != options.groups[0].block_tokens) {
       return base::InvalidArgumentError(
-          fmt::format("prefix reuse needs blocks of equal size, but KV group {} has {} tokens per block and group 0 has {}",
+          fmt::format("prefix reuse needs blocks of equal size, but KV group {} has {} tokens per "
+                      "block and group 0 has {}",
                       g,
                       group.block_tokens,
                       options.groups[0].block_tokens));
@@ -41,7 +46,8 @@ KvManager::KvManager(KvOptions options) : options_(std::move(options)), index_(o
 
 KvManager::~KvManager() {
   HOLMES_CHECK(sequences_.empty(), "sequences outlive their KV blocks");
-  for (const BlockPool& pool : pools_) HOLMES_CHECK(pool.num_held() == 0, "a KV block did not come home");
+  for (const BlockPool& pool : pools_)
+    HOLMES_CHECK(pool.num_held() == 0, "a KV block did not come home");
 }
 
 KvManager::Sequence& KvManager::At(SequenceId id) {
@@ -50,19 +56,25 @@ KvManager::Sequence& KvManager::At(SequenceId id) {
   return it->second;
 }
 
-const KvManager::Sequence& KvManager::At(SequenceId id) const { return const_cast<KvManager*>(this)->At(id); }
+const KvManager::Sequence& KvManager::At(SequenceId id) const {
+  return const_cast<KvManager*>(this)->At(id);
+}
 
 void KvManager::Add(SequenceId id, std::string name_space) {
-  const bool added = sequences_
-                         .emplace(id,
-                                  Sequence{.name_space = std::move(name_space),
-                                           .tables = std::vector<std::vector<BlockId>>(pools_.size()),
-                                           .sealed_chain = {}})
-                         .second;
+  const bool added =
+      sequences_
+          .emplace(id,
+                   Sequence{.name_space = std::move(name_space),
+                            .tables = std::vector<std::vector<BlockId>>(pools_.size()),
+                            .sealed_chain = {}})
+          .second;
   HOLMES_CHECK(added, "a sequence was added twice");
 }
 
-int KvManager::NumShared(const Sequence& sequence, int group, int written_from, int up_to_tokens) const {
+int KvManager::NumShared(const Sequence& sequence,
+                         int group,
+                         int written_from,
+                         int up_to_tokens) const {
   const auto g = static_cast<std::size_t>(group);
   const int block_tokens = options_.groups[g].block_tokens;
   const std::vector<BlockId>& table = sequence.tables[g];
@@ -74,8 +86,11 @@ int KvManager::NumShared(const Sequence& sequence, int group, int written_from, 
   return shared;
 }
 
-bool KvManager::TryReserve(
-    SequenceId id, int written_from, int up_to_tokens, int spare_blocks, std::vector<Copy>& copies) {
+bool KvManager::TryReserve(SequenceId id,
+                           int written_from,
+                           int up_to_tokens,
+                           int spare_blocks,
+                           std::vector<Copy>& copies) {
   Sequence& sequence = At(id);
   std::vector<int> needed(pools_.size());
   for (std::size_t g = 0; g < pools_.size(); ++g) {
@@ -90,12 +105,15 @@ bool KvManager::TryReserve(
     std::vector<BlockId>& table = sequence.tables[g];
     const int block_tokens = options_.groups[g].block_tokens;
     const auto end = static_cast<std::size_t>(CeilDiv(up_to_tokens, block_tokens));
-    for (auto i = static_cast<std::size_t>(written_from / block_tokens); i < std::min(end, table.size()); ++i) {
+    for (auto i = static_cast<std::size_t>(written_from / block_tokens);
+         i < std::min(end, table.size());
+         ++i) {
       if (pools_[g].num_refs(table[i]) > 1) {
         const BlockId fresh = Allocate(static_cast<int>(g));
         copies.push_back({.group = static_cast<int>(g), .from = table[i], .to = fresh});
         pools_[g].Release(std::exchange(table[i], fresh), false);
-      } else if (const auto node = NodeOf(static_cast<int>(g), table[i]); node != PrefixIndex::kNone) {
+      } else if (const auto node = NodeOf(static_cast<int>(g), table[i]);
+                 node != PrefixIndex::kNone) {
         RemoveNode(node);  // its only holder writes over it
       }
     }
@@ -133,13 +151,16 @@ void KvManager::Fork(SequenceId parent_id, SequenceId child_id, int tokens) {
   for (std::size_t g = 0; g < pools_.size(); ++g) {
     HOLMES_CHECK(child.tables[g].empty(), "a fork needs an empty child");
     const auto count = static_cast<std::size_t>(CeilDiv(tokens, options_.groups[g].block_tokens));
-    HOLMES_CHECK(count <= parent.tables[g].size(), "a fork of tokens that the parent has no blocks for");
-    child.tables[g].assign(parent.tables[g].begin(), parent.tables[g].begin() + static_cast<std::ptrdiff_t>(count));
+    HOLMES_CHECK(count <= parent.tables[g].size(),
+                 "a fork of tokens that the parent has no blocks for");
+    child.tables[g].assign(parent.tables[g].begin(),
+                           parent.tables[g].begin() + static_cast<std::ptrdiff_t>(count));
     for (const BlockId id : child.tables[g]) pools_[g].AddRef(id);
   }
   const auto full = static_cast<std::size_t>(tokens / options_.groups[0].block_tokens);
   const std::size_t sealed = std::min(full, parent.sealed_chain.size());
-  child.sealed_chain.assign(parent.sealed_chain.begin(), parent.sealed_chain.begin() + static_cast<std::ptrdiff_t>(sealed));
+  child.sealed_chain.assign(parent.sealed_chain.begin(),
+                            parent.sealed_chain.begin() + static_cast<std::ptrdiff_t>(sealed));
 }
 
 void KvManager::ReleaseBlocks(Sequence& sequence) {
@@ -163,9 +184,11 @@ void KvManager::Free(SequenceId id) {
   sequences_.erase(id);
 }
 
-std::vector<PrefixIndex::NodeIdx> KvManager::Match(std::string_view name_space, std::span<const TokenId> tokens) const {
+std::vector<PrefixIndex::NodeIdx> KvManager::Match(std::string_view name_space,
+                                                   std::span<const TokenId> tokens) const {
   std::vector<PrefixIndex::NodeIdx> found;
-  const std::optional<PrefixIndex::Serial> root = options_.prefix_reuse ? index_.FindRoot(name_space) : std::nullopt;
+  const std::optional<PrefixIndex::Serial> root =
+      options_.prefix_reuse ? index_.FindRoot(name_space) : std::nullopt;
   if (!root || tokens.empty()) return found;
   const auto block_tokens = static_cast<std::size_t>(options_.groups[0].block_tokens);
   PrefixIndex::Serial parent = *root;
@@ -206,11 +229,15 @@ void KvManager::Seal(SequenceId id, std::span<const TokenId> computed) {
   while (sequence.sealed_chain.size() < full) {
     const std::size_t i = sequence.sealed_chain.size();
     const std::span<const TokenId> tokens = computed.subspan(i * block_tokens, block_tokens);
-    const PrefixIndex::Serial parent = i == 0 ? index_.MakeRoot(sequence.name_space) : sequence.sealed_chain.back();
-    if (!index_.IsLive(parent)) return;  // evicted meanwhile (an equal block stood for ours): nobody could find what hangs on it
+    const PrefixIndex::Serial parent =
+        i == 0 ? index_.MakeRoot(sequence.name_space) : sequence.sealed_chain.back();
+    if (!index_.IsLive(parent))
+      return;  // evicted meanwhile (an equal block stood for ours): nobody could find what hangs on
+               // it
     PrefixIndex::NodeIdx node = index_.Find(parent, tokens);
     if (node == PrefixIndex::kNone) {
-      if (NodeOf(0, sequence.tables[0][i]) != PrefixIndex::kNone) return;  // known already, in a chain whose beginning is gone
+      if (NodeOf(0, sequence.tables[0][i]) != PrefixIndex::kNone)
+        return;  // known already, in a chain whose beginning is gone
       std::vector<BlockId> blocks;
       for (const std::vector<BlockId>& table : sequence.tables) blocks.push_back(table[i]);
       node = index_.Insert(sequence.name_space, parent, tokens, blocks);
@@ -226,7 +253,10 @@ std::span<const BlockId> KvManager::table(SequenceId id, int group) const {
 
 GroupStats KvManager::stats(int group) const {
   const BlockPool& pool = pools_[static_cast<std::size_t>(group)];
-  return {.total = pool.total(), .free = pool.num_free(), .cached = pool.num_cached(), .held = pool.num_held()};
+  return {.total = pool.total(),
+          .free = pool.num_free(),
+          .cached = pool.num_cached(),
+          .held = pool.num_held()};
 }
 
 int KvManager::capacity_tokens() const {
@@ -245,7 +275,10 @@ Status KvManager::CheckIntegrity() const {
     }
     HOLMES_RETURN_IF_ERROR(pools_[g].Check(refs).WithContext(fmt::format("KV group {}", g)));
     if (pools_[g].num_cached() != index_.num_idle()) {
-      return base::InternalError(fmt::format("KV group {} has {} cached blocks and {} idle nodes", g, pools_[g].num_cached(), index_.num_idle()));
+      return base::InternalError(fmt::format("KV group {} has {} cached blocks and {} idle nodes",
+                                             g,
+                                             pools_[g].num_cached(),
+                                             index_.num_idle()));
     }
   }
   return CheckIndex();
@@ -260,15 +293,20 @@ Status KvManager::CheckIndex() const {
     const PrefixIndex::Node& node = index_.node(idx);
     for (std::size_t g = 0; g < pools_.size(); ++g) {
       if (NodeOf(static_cast<int>(g), node.blocks[g]) != idx) {
-        return base::InternalError(fmt::format("block {} of KV group {} does not know its node", node.blocks[g].value, g));
+        return base::InternalError(
+            fmt::format("block {} of KV group {} does not know its node", node.blocks[g].value, g));
       }
       if ((pools_[g].num_refs(node.blocks[g]) == 0) != node.idle) {
-        return base::InternalError(fmt::format("block {} of KV group {} and its node disagree on being idle", node.blocks[g].value, g));
+        return base::InternalError(
+            fmt::format("block {} of KV group {} and its node disagree on being idle",
+                        node.blocks[g].value,
+                        g));
       }
     }
   }
   if (pointed_at != index_.num_nodes()) {
-    return base::InternalError(fmt::format("{} nodes, {} blocks that have one", index_.num_nodes(), pointed_at));
+    return base::InternalError(
+        fmt::format("{} nodes, {} blocks that have one", index_.num_nodes(), pointed_at));
   }
   return OkStatus();
 }

@@ -25,7 +25,8 @@ std::optional<PrefixIndex::Serial> PrefixIndex::FindRoot(std::string_view name_s
 }
 
 PrefixIndex::Serial PrefixIndex::MakeRoot(const std::string& name_space) {
-  const auto [it, added] = roots_.try_emplace(name_space, Root{.serial = next_serial_, .num_nodes = 0});
+  const auto [it, added] =
+      roots_.try_emplace(name_space, Root{.serial = next_serial_, .num_nodes = 0});
   if (added) live_.emplace(next_serial_++, kNone);
   return it->second.serial;
 }
@@ -34,7 +35,8 @@ PrefixIndex::NodeIdx PrefixIndex::Find(Serial parent, std::span<const TokenId> t
   const auto [begin, end] = by_hash_.equal_range(hash_(parent, tokens));
   for (auto it = begin; it != end; ++it) {
     const Node& candidate = node(it->second);
-    if (candidate.parent == parent && std::ranges::equal(candidate.tokens, tokens)) return it->second;
+    if (candidate.parent == parent && std::ranges::equal(candidate.tokens, tokens))
+      return it->second;
   }
   return kNone;
 }
@@ -69,7 +71,8 @@ void PrefixIndex::Remove(NodeIdx idx) {
   SetIdle(idx, false);
   Node& gone = At(idx);
   const auto [begin, end] = by_hash_.equal_range(gone.hash);
-  by_hash_.erase(std::find_if(begin, end, [idx](const auto& entry) { return entry.second == idx; }));
+  by_hash_.erase(
+      std::find_if(begin, end, [idx](const auto& entry) { return entry.second == idx; }));
   live_.erase(gone.serial);
   const auto root = roots_.find(gone.name_space);
   if (--root->second.num_nodes == 0) {

@@ -13,11 +13,14 @@
 
 namespace holmes::kvcache {
 
-/// A node is one full block in the context of all blocks before it: (parent, the block's tokens) -> a block per KV group. One thread at a time.
-/// Invariants:
-///  1. A hit is exact: the hash only proposes, tokens and parent are compared; serials are never reused, so equal chains are equal texts.
-///  2. Chains start at a root per namespace (model, adapter, tenant's salt); no chain of one namespace is reachable from another.
-///  3. The idle nodes (no sequence holds their blocks) are ordered by when they became idle, oldest first.
+/// A node is one full block in the context of all blocks before it: (parent, the block's tokens) ->
+/// a block per KV group. One thread at a time. Invariants:
+///  1. A hit is exact: the hash only proposes, tokens and parent are compared; serials are never
+///  reused, so equal chains are equal texts.
+///  2. Chains start at a root per namespace (model, adapter, tenant's salt); no chain of one
+///  namespace is reachable from another.
+///  3. The idle nodes (no sequence holds their blocks) are ordered by when they became idle, oldest
+///  first.
 class PrefixIndex {
  public:
   /// A parent: a root or a node. Never reused.
@@ -48,7 +51,10 @@ class PrefixIndex {
   /// kNone when there is none.
   NodeIdx Find(Serial parent, std::span<const TokenId> tokens) const;
   /// Precondition: Find(parent, tokens) is kNone. The node is not idle.
-  NodeIdx Insert(const std::string& name_space, Serial parent, std::span<const TokenId> tokens, std::vector<BlockId> blocks);
+  NodeIdx Insert(const std::string& name_space,
+                 Serial parent,
+                 std::span<const TokenId> tokens,
+                 std::vector<BlockId> blocks);
   /// Its children can no longer be found and leave when they are the oldest.
   void Remove(NodeIdx idx);
   void SetIdle(NodeIdx idx, bool idle);

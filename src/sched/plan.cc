@@ -38,7 +38,8 @@ void Scheduler::PlanDecodes(StepPlan& plan, Budget& budget) {
   for (auto it = running_.begin(); it != running_.end();) {
     Sequence& sequence = *it->second;
     const OrderKey key = sequence.key;
-    if (sequence.num_pending() == 1 && ReserveOrPreempt(sequence, plan)) AddRow(sequence, 1, plan, budget);
+    if (sequence.num_pending() == 1 && ReserveOrPreempt(sequence, plan))
+      AddRow(sequence, 1, plan, budget);
     it = running_.upper_bound(key);
   }
 }
@@ -46,7 +47,8 @@ void Scheduler::PlanDecodes(StepPlan& plan, Budget& budget) {
 bool Scheduler::ReserveOrPreempt(Sequence& sequence, StepPlan& plan) {
   while (!TryReserve(sequence, sequence.num_tokens(), 0, plan)) {
     if (TakeBlocksFromOthers(sequence)) continue;
-    HOLMES_CHECK(running_.begin()->second != &sequence, "a sequence that Add let in does not fit alone");
+    HOLMES_CHECK(running_.begin()->second != &sequence,
+                 "a sequence that Add let in does not fit alone");
     Preempt(sequence);
     return false;
   }
@@ -54,7 +56,8 @@ bool Scheduler::ReserveOrPreempt(Sequence& sequence, StepPlan& plan) {
 }
 
 bool Scheduler::TakeBlocksFromOthers(const Sequence& wanting) {
-  // Those that do not run yet lose least; then whoever came last. Nobody takes from one that goes first, so the first always gets on.
+  // Those that do not run yet lose least; then whoever came last. Nobody takes from one that goes
+  // first, so the first always gets on.
   if (!waiting_with_blocks_.empty()) {
     DropBlocks(*waiting_with_blocks_.rbegin()->second);
     return true;
@@ -67,8 +70,10 @@ bool Scheduler::TakeBlocksFromOthers(const Sequence& wanting) {
 
 bool Scheduler::TryReserve(Sequence& sequence, int up_to_tokens, int spare_blocks, StepPlan& plan) {
   std::vector<kvcache::Copy> copies;
-  if (!kv_->TryReserve(sequence.id, sequence.computed, up_to_tokens, spare_blocks, copies)) return false;
-  for (const kvcache::Copy& copy : copies) plan.copies.push_back({.kv_group = copy.group, .from = copy.from, .to = copy.to});
+  if (!kv_->TryReserve(sequence.id, sequence.computed, up_to_tokens, spare_blocks, copies))
+    return false;
+  for (const kvcache::Copy& copy : copies)
+    plan.copies.push_back({.kv_group = copy.group, .from = copy.from, .to = copy.to});
   sequence.holds_blocks = true;
   return true;
 }
@@ -77,7 +82,8 @@ void Scheduler::PlanPrefills(StepPlan& plan, Budget& budget) {
   for (const auto& [key, sequence] : running_) {
     if (budget.tokens == 0 || budget.rows == 0) return;
     // Its blocks were reserved when it was admitted.
-    if (!sequence->in_flight) AddRow(*sequence, std::min(sequence->num_pending(), budget.tokens), plan, budget);
+    if (!sequence->in_flight)
+      AddRow(*sequence, std::min(sequence->num_pending(), budget.tokens), plan, budget);
   }
 }
 
@@ -104,8 +110,9 @@ bool Scheduler::FindRoom(Sequence& sequence, StepPlan& plan) {
     sequence.computed = kv_->AdoptPrefix(sequence.id, sequence.tokens);
     sequence.holds_blocks = sequence.computed > 0;
   }
-  // All of its tokens at once, so that no two half-computed prompts wait for each other's blocks; and a block in reserve for each running
-  // sequence, so that nobody has to be preempted for the newcomer at the next block's border.
+  // All of its tokens at once, so that no two half-computed prompts wait for each other's blocks;
+  // and a block in reserve for each running sequence, so that nobody has to be preempted for the
+  // newcomer at the next block's border.
   const int spare_blocks = static_cast<int>(running_.size());
   while (!TryReserve(sequence, sequence.num_tokens(), spare_blocks, plan)) {
     if (!running_.empty()) {
@@ -113,10 +120,12 @@ bool Scheduler::FindRoom(Sequence& sequence, StepPlan& plan) {
       sequence.refused_at = releases_;
       return false;
     }
-    // Nothing runs that could end and give blocks back, so they are taken from those that wait behind.
+    // Nothing runs that could end and give blocks back, so they are taken from those that wait
+    // behind.
     auto last = waiting_with_blocks_.rbegin();
     if (last != waiting_with_blocks_.rend() && last->second == &sequence) ++last;
-    HOLMES_CHECK(last != waiting_with_blocks_.rend(), "a sequence that Add let in does not fit alone");
+    HOLMES_CHECK(last != waiting_with_blocks_.rend(),
+                 "a sequence that Add let in does not fit alone");
     DropBlocks(*last->second);
   }
   return true;
@@ -125,19 +134,20 @@ bool Scheduler::FindRoom(Sequence& sequence, StepPlan& plan) {
 void Scheduler::AddRow(Sequence& sequence, int num_tokens, StepPlan& plan, Budget& budget) {
   GroupState& group = *sequence.group;
   const int end = sequence.computed + num_tokens;
-  PlanRow row{.sequence = sequence.id,
-              .adapter = group.spec.adapter,
-              .input = InputKind::kTokenIds,
-              .tokens = {sequence.tokens.begin() + sequence.computed, sequence.tokens.begin() + end},
-              .num_tokens = num_tokens,
-              .first_position = sequence.computed,
-              .num_draft = 0,
-              .tables = {},
-              .sample = end == sequence.num_tokens(),
-              .sample_index = sequence.key.sample_index,
-              .sampling = nullptr,
-              .history = sequence.tokens,
-              .prompt_tokens = group.prompt_tokens};
+  PlanRow row{
+      .sequence = sequence.id,
+      .adapter = group.spec.adapter,
+      .input = InputKind::kTokenIds,
+      .tokens = {sequence.tokens.begin() + sequence.computed, sequence.tokens.begin() + end},
+      .num_tokens = num_tokens,
+      .first_position = sequence.computed,
+      .num_draft = 0,
+      .tables = {},
+      .sample = end == sequence.num_tokens(),
+      .sample_index = sequence.key.sample_index,
+      .sampling = nullptr,
+      .history = sequence.tokens,
+      .prompt_tokens = group.prompt_tokens};
   const bool below_min = sequence.num_tokens() - group.prompt_tokens < group.spec.min_tokens;
   row.sampling = below_min ? &group.before_min : &group.spec.sampling;
   for (int g = 0; g < kv_->num_groups(); ++g) {

@@ -8,26 +8,35 @@
 
 namespace holmes::sched {
 
-StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(SchedulerOptions options, const base::Clock& clock) {
+StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(SchedulerOptions options,
+                                                       const base::Clock& clock) {
   const auto positive = [](int value, const char* name) {
-    return value > 0 ? OkStatus() : base::InvalidArgumentError(fmt::format("{} is {}; it must be at least 1", name, value));
+    return value > 0 ? OkStatus()
+                     : base::InvalidArgumentError(
+                           fmt::format("{} is {}; it must be at least 1", name, value));
   };
   HOLMES_RETURN_IF_ERROR(positive(options.context_tokens, "context_tokens"));
   HOLMES_RETURN_IF_ERROR(positive(options.max_tokens_per_step, "max_tokens_per_step"));
   HOLMES_RETURN_IF_ERROR(positive(options.max_rows_per_step, "max_rows_per_step"));
   HOLMES_RETURN_IF_ERROR(positive(options.max_waiting_sequences, "max_waiting_sequences"));
   if (options.max_prefill_tokens_per_step < 0) {
-    return base::InvalidArgumentError(fmt::format("max_prefill_tokens_per_step is {}; it must not be negative", options.max_prefill_tokens_per_step));
+    return base::InvalidArgumentError(
+        fmt::format("max_prefill_tokens_per_step is {}; it must not be negative",
+                    options.max_prefill_tokens_per_step));
   }
   // Every running sequence has a token in every step, so that none waits for another's end.
   options.max_rows_per_step = std::min(options.max_rows_per_step, options.max_tokens_per_step);
-  if (options.max_prefill_tokens_per_step == 0) options.max_prefill_tokens_per_step = options.max_tokens_per_step;
+  if (options.max_prefill_tokens_per_step == 0)
+    options.max_prefill_tokens_per_step = options.max_tokens_per_step;
   HOLMES_ASSIGN_OR_RETURN(std::unique_ptr<kvcache::KvManager> kv,
-                          kvcache::KvManager::Create({.groups = options.kv_groups, .prefix_reuse = options.prefix_reuse}));
+                          kvcache::KvManager::Create(
+                              {.groups = options.kv_groups, .prefix_reuse = options.prefix_reuse}));
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(options), std::move(kv), clock));
 }
 
-Scheduler::Scheduler(SchedulerOptions options, std::unique_ptr<kvcache::KvManager> kv, const base::Clock& clock)
+Scheduler::Scheduler(SchedulerOptions options,
+                     std::unique_ptr<kvcache::KvManager> kv,
+                     const base::Clock& clock)
     : options_(std::move(options)), clock_(clock), kv_(std::move(kv)) {
   max_sequence_tokens_ = std::min(options_.context_tokens, kv_->capacity_tokens());
 }
@@ -38,31 +47,40 @@ Scheduler::~Scheduler() {
 }
 
 StatusOr<std::vector<SequenceId>> Scheduler::Add(SequenceGroup spec) {
-  if (spec.prompt.empty()) return base::InvalidArgumentError("the prompt has no tokens").WithParam("prompt");
-  if (spec.n < 1) return base::InvalidArgumentError(fmt::format("n is {}; it must be at least 1", spec.n)).WithParam("n");
+  if (spec.prompt.empty())
+    return base::InvalidArgumentError("the prompt has no tokens").WithParam("prompt");
+  if (spec.n < 1)
+    return base::InvalidArgumentError(fmt::format("n is {}; it must be at least 1", spec.n))
+        .WithParam("n");
   if (static_cast<std::int64_t>(spec.prompt.size()) >= max_sequence_tokens_) {
     return base::InvalidArgumentError(
-               fmt::format("the prompt has {} tokens, but prompt and answer together may have {} here (context {}, KV cache {})",
+               fmt::format("the prompt has {} tokens, but prompt and answer together may have {} "
+                           "here (context {}, KV cache {})",
                            spec.prompt.size(),
                            max_sequence_tokens_,
                            options_.context_tokens,
                            kv_->capacity_tokens()))
         .WithParam("prompt");
   }
-  if (groups_.contains(spec.request)) return base::AlreadyExistsError(fmt::format("request {} is known", spec.request.value));
+  if (groups_.contains(spec.request))
+    return base::AlreadyExistsError(fmt::format("request {} is known", spec.request.value));
   const std::size_t waiting = waiting_.size() + static_cast<std::size_t>(num_wanting_prompt_);
-  if (waiting + static_cast<std::size_t>(spec.n) > static_cast<std::size_t>(options_.max_waiting_sequences)) {
-    return base::ResourceExhaustedError(fmt::format("{} sequences wait already, of at most {}", waiting, options_.max_waiting_sequences));
+  if (waiting + static_cast<std::size_t>(spec.n) >
+      static_cast<std::size_t>(options_.max_waiting_sequences)) {
+    return base::ResourceExhaustedError(fmt::format(
+        "{} sequences wait already, of at most {}", waiting, options_.max_waiting_sequences));
   }
 
   auto group = std::make_unique<GroupState>();
   group->prompt_tokens = static_cast<int>(spec.prompt.size());
   const int room = max_sequence_tokens_ - group->prompt_tokens;
-  group->max_total_tokens = group->prompt_tokens + (spec.max_tokens > 0 ? std::min(spec.max_tokens, room) : room);
+  group->max_total_tokens =
+      group->prompt_tokens + (spec.max_tokens > 0 ? std::min(spec.max_tokens, room) : room);
   std::ranges::sort(spec.end_ids);
   group->before_min = spec.sampling;
   if (spec.min_tokens > 0) {
-    for (const TokenId id : spec.end_ids) group->before_min.logit_bias.emplace_back(id, -std::numeric_limits<float>::infinity());
+    for (const TokenId id : spec.end_ids)
+      group->before_min.logit_bias.emplace_back(id, -std::numeric_limits<float>::infinity());
     std::ranges::stable_sort(group->before_min.logit_bias, {}, &std::pair<TokenId, float>::first);
   }
   group->spec = std::move(spec);
@@ -98,7 +116,8 @@ void Scheduler::Cancel(RequestId request) {
   for (const auto& sample : it->second->samples) {
     if (sample && sample->state != SequenceState::kEnded) samples.push_back(sample.get());
   }
-  // Last first, so that the prompt is not passed on to a sample that goes too. The group goes with its last sample.
+  // Last first, so that the prompt is not passed on to a sample that goes too. The group goes with
+  // its last sample.
   for (auto sample = samples.rbegin(); sample != samples.rend(); ++sample) EndSequence(**sample);
 }
 
@@ -144,7 +163,8 @@ void Scheduler::Preempt(Sequence& sequence) {
 
 void Scheduler::EndSequence(Sequence& sequence) {
   GroupState& group = *sequence.group;
-  const bool computes_prompt = !group.prompt_computed && sequence.state != SequenceState::kWantsPrompt;
+  const bool computes_prompt =
+      !group.prompt_computed && sequence.state != SequenceState::kWantsPrompt;
   LeaveQueues(sequence);
   sequence.state = SequenceState::kEnded;
   if (computes_prompt) PassPromptOn(group);
@@ -174,7 +194,8 @@ void Scheduler::Erase(Sequence& sequence) {
 void Scheduler::ForkSamples(Sequence& first) {
   GroupState& group = *first.group;
   group.prompt_computed = true;
-  // All but the last prompt token is shared; each sample computes that one itself to get the logits that its first token is drawn from.
+  // All but the last prompt token is shared; each sample computes that one itself to get the logits
+  // that its first token is drawn from.
   const int shared = group.prompt_tokens - 1;
   for (const auto& sample : group.samples) {
     if (!sample || sample->state != SequenceState::kWantsPrompt) continue;
@@ -203,12 +224,17 @@ Status Scheduler::CheckIntegrity() const {
   HOLMES_RETURN_IF_ERROR(kv_->CheckIntegrity());
   for (const auto& [id, sequence] : sequences_) {
     for (int g = 0; g < kv_->num_groups(); ++g) {
-      const auto covered = static_cast<std::int64_t>(kv_->table(id, g).size()) * kv_->group(g).block_tokens;
+      const auto covered =
+          static_cast<std::int64_t>(kv_->table(id, g).size()) * kv_->group(g).block_tokens;
       if (covered < sequence->computed) {
         return base::InternalError(
-            fmt::format("sequence {} has computed {} tokens and blocks for {}", id.value, sequence->computed, covered));
+            fmt::format("sequence {} has computed {} tokens and blocks for {}",
+                        id.value,
+                        sequence->computed,
+                        covered));
       }
-      if ((covered > 0) && !sequence->holds_blocks) return base::InternalError(fmt::format("sequence {} hides its blocks", id.value));
+      if ((covered > 0) && !sequence->holds_blocks)
+        return base::InternalError(fmt::format("sequence {} hides its blocks", id.value));
     }
     if (sequence->state != SequenceState::kEnded && sequence->num_pending() < 1) {
       return base::InternalError(fmt::format("sequence {} has nothing left to compute", id.value));
@@ -224,13 +250,16 @@ Status Scheduler::CheckQueues() const {
     const bool runs = running_.contains(sequence->key);
     const bool listed = waiting_with_blocks_.contains(sequence->key);
     wanting_prompt += sequence->state == SequenceState::kWantsPrompt ? 1 : 0;
-    if (waits != (sequence->state == SequenceState::kWaiting) || runs != (sequence->state == SequenceState::kRunning) ||
+    if (waits != (sequence->state == SequenceState::kWaiting) ||
+        runs != (sequence->state == SequenceState::kRunning) ||
         listed != (waits && sequence->holds_blocks)) {
       return base::InternalError(fmt::format("sequence {} is in the wrong queue", id.value));
     }
   }
-  if (waiting_.size() + running_.size() + static_cast<std::size_t>(wanting_prompt) > sequences_.size() ||
-      wanting_prompt != num_wanting_prompt_ || running_.size() > static_cast<std::size_t>(options_.max_rows_per_step)) {
+  if (waiting_.size() + running_.size() + static_cast<std::size_t>(wanting_prompt) >
+          sequences_.size() ||
+      wanting_prompt != num_wanting_prompt_ ||
+      running_.size() > static_cast<std::size_t>(options_.max_rows_per_step)) {
     return base::InternalError("the queues hold sequences that are gone, or too many");
   }
   return OkStatus();

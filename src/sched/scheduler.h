@@ -20,8 +20,9 @@ struct SchedulerOptions {
   int context_tokens = 0;       // longest sequence, prompt and output
   int max_tokens_per_step = 0;  // all rows together
   int max_rows_per_step = 0;    // also the number of sequences that run at a time
-  /// Prompt tokens per step while other sequences decode: small keeps running streams smooth, large lets waiting requests in sooner. A step without
-  /// decodes uses the whole budget. 0 = max_tokens_per_step.
+  /// Prompt tokens per step while other sequences decode: small keeps running streams smooth, large
+  /// lets waiting requests in sooner. A step without decodes uses the whole budget. 0 =
+  /// max_tokens_per_step.
   int max_prefill_tokens_per_step = 0;
   int max_waiting_sequences = 1 << 20;
   bool prefix_reuse = false;
@@ -45,7 +46,8 @@ struct Accepted {
   RequestId request;
   SequenceId sequence;
   int sample_index = 0;
-  std::vector<SampledToken> tokens;  // to keep, in order; fewer than the result had when the sequence ended among them
+  std::vector<SampledToken>
+      tokens;  // to keep, in order; fewer than the result had when the sequence ended among them
   std::optional<EndReason> ended;
   std::string error;  // EndReason::kError only: the whole request has ended
   int cached_prompt_tokens = 0;
@@ -58,22 +60,27 @@ struct SchedulerStats {
   int kv_total = 0, kv_held = 0, kv_cached = 0;  // blocks, over all groups
 };
 
-/// Owns all sequences and their blocks. One thread (the engine thread) uses it. Deterministic: same calls, same plans.
-/// Invariants:
-///  1. At most one plan is outstanding: Plan, then Commit or Abandon. What a plan borrows lives until then, also when its sequence is cancelled.
-///  2. A plan never exceeds max_tokens_per_step or max_rows_per_step; every row's blocks are reserved.
-///  3. With work left, Plan is never empty: the first running sequence (OrderKey) can take every other's blocks, and Add refuses what fits alone never.
+/// Owns all sequences and their blocks. One thread (the engine thread) uses it. Deterministic: same
+/// calls, same plans. Invariants:
+///  1. At most one plan is outstanding: Plan, then Commit or Abandon. What a plan borrows lives
+///  until then, also when its sequence is cancelled.
+///  2. A plan never exceeds max_tokens_per_step or max_rows_per_step; every row's blocks are
+///  reserved.
+///  3. With work left, Plan is never empty: the first running sequence (OrderKey) can take every
+///  other's blocks, and Add refuses what fits alone never.
 ///  4. Nobody overtakes in the waiting queue, so what waits is admitted after finitely many steps.
 class Scheduler {
  public:
   /// Errors: kInvalidArgument names the option.
-  static StatusOr<std::unique_ptr<Scheduler>> Create(SchedulerOptions options, const base::Clock& clock);
+  static StatusOr<std::unique_ptr<Scheduler>> Create(SchedulerOptions options,
+                                                     const base::Clock& clock);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Queues a request; returns its samples' ids. Errors: kInvalidArgument (empty prompt, n < 1, a prompt that leaves no room for a token: both numbers
-  /// in the message), kAlreadyExists, kResourceExhausted (queue full).
+  /// Queues a request; returns its samples' ids. Errors: kInvalidArgument (empty prompt, n < 1, a
+  /// prompt that leaves no room for a token: both numbers in the message), kAlreadyExists,
+  /// kResourceExhausted (queue full).
   StatusOr<std::vector<SequenceId>> Add(SequenceGroup spec);
   /// Ends all samples of a request, in any state; unknown ids are ignored.
   void Cancel(RequestId request);
@@ -82,7 +89,8 @@ class Scheduler {
 
   /// The next step; empty when there is nothing to do. Requests past their deadline end first.
   Planned Plan();
-  /// Precondition: `result` has one row per row of the outstanding plan, in its order. Rows of sequences that were ended meanwhile are left out.
+  /// Precondition: `result` has one row per row of the outstanding plan, in its order. Rows of
+  /// sequences that were ended meanwhile are left out.
   std::vector<Accepted> Commit(StepResult result);
   /// The outstanding plan was not executed: its sequences keep their tokens and are computed anew.
   void Abandon();
@@ -103,7 +111,9 @@ class Scheduler {
     int rows = 0;
   };
 
-  Scheduler(SchedulerOptions options, std::unique_ptr<kvcache::KvManager> kv, const base::Clock& clock);
+  Scheduler(SchedulerOptions options,
+            std::unique_ptr<kvcache::KvManager> kv,
+            const base::Clock& clock);
 
   // Planning.
   void ExpireDeadlines(std::vector<Expired>& expired);
@@ -158,7 +168,8 @@ class Scheduler {
   std::uint64_t next_arrival_ = 1;
   std::uint64_t next_sequence_ = 1;
   std::uint64_t preemptions_ = 0;
-  std::uint64_t releases_ = 1;  // how often blocks were given back; a sequence that found no room looks again only after that
+  std::uint64_t releases_ = 1;  // how often blocks were given back; a sequence that found no room
+                                // looks again only after that
   int num_wanting_prompt_ = 0;
 };
 

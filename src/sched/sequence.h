@@ -20,8 +20,8 @@ struct SequenceGroup {
   std::vector<TokenId> prompt;  // not empty
   SamplingParams sampling;      // with the seed to use
   int n = 1;
-  int max_tokens = 0;  // new tokens per sample; 0 = as many as fit
-  int min_tokens = 0;  // end_ids are not drawn before
+  int max_tokens = 0;            // new tokens per sample; 0 = as many as fit
+  int min_tokens = 0;            // end_ids are not drawn before
   std::vector<TokenId> end_ids;  // each ends a sample; any order
   AdapterId adapter{0};
   /// Sequences share KV only inside one namespace (model, adapter, tenant's salt).
@@ -53,8 +53,8 @@ enum class SequenceState : std::uint8_t {
 
 struct GroupState;
 
-/// One sample. Invariants: the KV of tokens[0, computed) is in its blocks; computed < tokens.size() until it ends;
-/// running and decoding means computed == tokens.size() - 1.
+/// One sample. Invariants: the KV of tokens[0, computed) is in its blocks; computed < tokens.size()
+/// until it ends; running and decoding means computed == tokens.size() - 1.
 struct Sequence {
   SequenceId id;
   GroupState* group = nullptr;
@@ -64,7 +64,8 @@ struct Sequence {
   int computed = 0;
   bool in_flight = false;  // has a row in the step that is being executed
   bool holds_blocks = false;
-  std::uint64_t refused_at = 0;  // the scheduler's release count when it last found no room for this sequence
+  std::uint64_t refused_at =
+      0;  // the scheduler's release count when it last found no room for this sequence
 
   int num_tokens() const { return static_cast<int>(tokens.size()); }
   int num_pending() const { return num_tokens() - computed; }
@@ -72,12 +73,13 @@ struct Sequence {
 
 struct GroupState {
   SequenceGroup spec;
-  SamplingParams before_min;  // spec.sampling with end_ids out of reach, while a sample is shorter than min_tokens
+  SamplingParams before_min;  // spec.sampling with end_ids out of reach, while a sample is shorter
+                              // than min_tokens
   int prompt_tokens = 0;
   int max_total_tokens = 0;  // of one sample, prompt included
   int cached_prompt_tokens = 0;
-  bool started = false;          // a first row was planned
-  bool prompt_computed = false;  // and the further samples forked
+  bool started = false;                            // a first row was planned
+  bool prompt_computed = false;                    // and the further samples forked
   std::vector<std::unique_ptr<Sequence>> samples;  // index = sample_index; null when gone
   int num_left = 0;
 };

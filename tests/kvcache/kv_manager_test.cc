@@ -10,9 +10,13 @@
 namespace holmes::kvcache {
 namespace {
 
-std::unique_ptr<KvManager> Make(int num_blocks, int block_tokens, bool prefix_reuse = false, int num_groups = 1) {
+std::unique_ptr<KvManager> Make(int num_blocks,
+                                int block_tokens,
+                                bool prefix_reuse = false,
+                                int num_groups = 1) {
   KvOptions options{.groups = {}, .prefix_reuse = prefix_reuse};
-  for (int g = 0; g < num_groups; ++g) options.groups.push_back({.num_blocks = num_blocks, .block_tokens = block_tokens});
+  for (int g = 0; g < num_groups; ++g)
+    options.groups.push_back({.num_blocks = num_blocks, .block_tokens = block_tokens});
   auto made = KvManager::Create(options);
   EXPECT_TRUE(made.ok()) << made.status().ToString();
   return *std::move(made);
@@ -26,15 +30,19 @@ std::vector<TokenId> Iota(int count, int from = 0) {
 
 TEST(KvManagerTest, RefusesOptionsThatCannotWork) {
   EXPECT_EQ(KvManager::Create({}).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(KvManager::Create({.groups = {{.num_blocks = 0, .block_tokens = 4}}}).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(KvManager::Create({.groups = {{.num_blocks = 4, .block_tokens = 4}, {.num_blocks = 4, .block_tokens = 8}}, .prefix_reuse = true})
+  EXPECT_EQ(KvManager::Create({.groups = {{.num_blocks = 0, .block_tokens = 4}}}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(KvManager::Create({.groups = {{.num_blocks = 4, .block_tokens = 4},
+                                          {.num_blocks = 4, .block_tokens = 8}},
+                               .prefix_reuse = true})
                 .status()
                 .code(),
             StatusCode::kInvalidArgument);
 }
 
 TEST(KvManagerTest, ReservesAllGroupsOrNothing) {
-  auto made = KvManager::Create({.groups = {{.num_blocks = 8, .block_tokens = 2}, {.num_blocks = 2, .block_tokens = 4}}});
+  auto made = KvManager::Create(
+      {.groups = {{.num_blocks = 8, .block_tokens = 2}, {.num_blocks = 2, .block_tokens = 4}}});
   KvManager& kv = **made;
   kv.Add(SequenceId{1}, "");
   std::vector<Copy> copies;
@@ -54,7 +62,8 @@ TEST(KvManagerTest, SpareBlocksAreLeftAlone) {
   std::vector<Copy> copies;
   EXPECT_FALSE(kv->TryReserve(SequenceId{1}, 0, 6, 2, copies));
   EXPECT_TRUE(kv->TryReserve(SequenceId{1}, 0, 6, 1, copies));
-  EXPECT_TRUE(kv->TryReserve(SequenceId{1}, 5, 6, 9, copies));  // needs nothing, so nothing is refused
+  EXPECT_TRUE(
+      kv->TryReserve(SequenceId{1}, 5, 6, 9, copies));  // needs nothing, so nothing is refused
   kv->Free(SequenceId{1});
 }
 
@@ -121,7 +130,9 @@ TEST(KvManagerTest, EvictsTheOldestChainFromItsEnd) {
 std::uint64_t AlwaysEqual(PrefixIndex::Serial, std::span<const TokenId>) { return 7; }
 
 TEST(KvManagerTest, EqualHashesOfDifferentTextsNeverShare) {
-  auto made = KvManager::Create({.groups = {{.num_blocks = 32, .block_tokens = 2}}, .prefix_reuse = true, .hash = &AlwaysEqual});
+  auto made = KvManager::Create({.groups = {{.num_blocks = 32, .block_tokens = 2}},
+                                 .prefix_reuse = true,
+                                 .hash = &AlwaysEqual});
   KvManager& kv = **made;
   std::vector<Copy> copies;
   for (std::uint64_t id = 0; id < 4; ++id) {
@@ -139,12 +150,17 @@ TEST(KvManagerTest, EqualHashesOfDifferentTextsNeverShare) {
   EXPECT_TRUE(kv.CheckIntegrity().ok());
 }
 
-/// What every block holds, written the naive way: the token at each of its slots with all that came before it.
+/// What every block holds, written the naive way: the token at each of its slots with all that came
+/// before it.
 class KvHistory {
  public:
   KvHistory(int num_blocks, int block_tokens, int num_groups, bool prefix_reuse, std::uint32_t seed)
-      : block_tokens_(block_tokens), num_groups_(num_groups), random_(seed), kv_(Make(num_blocks, block_tokens, prefix_reuse, num_groups)) {
-    content_.assign(static_cast<std::size_t>(num_groups), std::vector<std::vector<std::string>>(static_cast<std::size_t>(num_blocks)));
+      : block_tokens_(block_tokens),
+        num_groups_(num_groups),
+        random_(seed),
+        kv_(Make(num_blocks, block_tokens, prefix_reuse, num_groups)) {
+    content_.assign(static_cast<std::size_t>(num_groups),
+                    std::vector<std::vector<std::string>>(static_cast<std::size_t>(num_blocks)));
     for (auto& group : content_) {
       for (auto& block : group) block.resize(static_cast<std::size_t>(block_tokens));
     }
@@ -188,7 +204,9 @@ class KvHistory {
     int computed = 0;
   };
   int Uniform(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
-  SequenceId Any() { return std::next(texts_.begin(), Uniform(0, static_cast<int>(texts_.size()) - 1))->first; }
+  SequenceId Any() {
+    return std::next(texts_.begin(), Uniform(0, static_cast<int>(texts_.size()) - 1))->first;
+  }
 
   void AddOne() {
     const SequenceId id{next_++};
@@ -228,20 +246,25 @@ class KvHistory {
     texts_[child] = text;
   }
 
-  std::vector<std::string>& Block(int g, BlockId id) { return content_[static_cast<std::size_t>(g)][static_cast<std::size_t>(id.value)]; }
+  std::vector<std::string>& Block(int g, BlockId id) {
+    return content_[static_cast<std::size_t>(g)][static_cast<std::size_t>(id.value)];
+  }
   std::string& Slot(SequenceId id, int g, int position) {
     const BlockId block = kv_->table(id, g)[static_cast<std::size_t>(position / block_tokens_)];
     return Block(g, block)[static_cast<std::size_t>(position % block_tokens_)];
   }
   static std::string Expected(const Text& text, int position) {
     std::string all = text.name_space;
-    for (int p = 0; p <= position; ++p) all += static_cast<char>('0' + text.tokens[static_cast<std::size_t>(p)]);
+    for (int p = 0; p <= position; ++p)
+      all += static_cast<char>('0' + text.tokens[static_cast<std::size_t>(p)]);
     return all;
   }
   void CheckContent(SequenceId id) {
     const Text& text = texts_[id];
     for (int g = 0; g < num_groups_; ++g) {
-      for (int p = 0; p < text.computed; ++p) ASSERT_EQ(Slot(id, g, p), Expected(text, p)) << "sequence " << id.value << " position " << p;
+      for (int p = 0; p < text.computed; ++p)
+        ASSERT_EQ(Slot(id, g, p), Expected(text, p))
+            << "sequence " << id.value << " position " << p;
     }
   }
 
@@ -260,7 +283,11 @@ TEST(KvManagerPropertyTest, EverySequenceFindsItsOwnContentAfterAnyHistory) {
   int adopted = 0;
   int copied = 0;
   for (std::uint32_t seed = 0; seed < 12; ++seed) {
-    KvHistory history(seed % 2 == 0 ? 12 : 60, 1 + static_cast<int>(seed % 4), 1 + static_cast<int>(seed % 3), seed % 4 != 3, seed);
+    KvHistory history(seed % 2 == 0 ? 12 : 60,
+                      1 + static_cast<int>(seed % 4),
+                      1 + static_cast<int>(seed % 3),
+                      seed % 4 != 3,
+                      seed);
     for (int step = 0; step < 1500; ++step) {
       history.Step();
       ASSERT_FALSE(testing::Test::HasFatalFailure()) << "seed " << seed << " step " << step;

@@ -1,4 +1,5 @@
-/// A device made of strings of hashes: it checks that what a row reads is what was computed for it, and draws tokens that depend on all of it.
+/// A device made of strings of hashes: it checks that what a row reads is what was computed for it,
+/// and draws tokens that depend on all of it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +19,10 @@ inline std::uint64_t Mix(std::uint64_t h, std::uint64_t value) {
 }
 
 /// The token that follows `history` in a vocabulary of `vocab` tokens.
-inline TokenId NextToken(std::span<const TokenId> history, std::uint64_t seed, int sample_index, int vocab) {
+inline TokenId NextToken(std::span<const TokenId> history,
+                         std::uint64_t seed,
+                         int sample_index,
+                         int vocab) {
   std::uint64_t h = Mix(seed, static_cast<std::uint64_t>(sample_index));
   for (const TokenId token : history) h = Mix(h, static_cast<std::uint64_t>(token) + 1);
   return static_cast<TokenId>(h % static_cast<std::uint64_t>(vocab));
@@ -26,9 +30,12 @@ inline TokenId NextToken(std::span<const TokenId> history, std::uint64_t seed, i
 
 class FakeExecutor {
  public:
-  FakeExecutor(const std::vector<kvcache::GroupOptions>& groups, int vocab) : groups_(groups), vocab_(vocab) {
+  FakeExecutor(const std::vector<kvcache::GroupOptions>& groups, int vocab)
+      : groups_(groups), vocab_(vocab) {
     for (const auto& group : groups) {
-      slots_.emplace_back(static_cast<std::size_t>(group.num_blocks) * static_cast<std::size_t>(group.block_tokens), 0);
+      slots_.emplace_back(
+          static_cast<std::size_t>(group.num_blocks) * static_cast<std::size_t>(group.block_tokens),
+          0);
     }
   }
 
@@ -52,7 +59,8 @@ class FakeExecutor {
     EXPECT_EQ(row.tables.size(), groups_.size());
     std::vector<std::uint64_t> prefix;  // element p: hash of history[0..p]
     std::uint64_t h = 1;
-    for (const TokenId token : row.history) prefix.push_back(h = Mix(h, static_cast<std::uint64_t>(token) + 1));
+    for (const TokenId token : row.history)
+      prefix.push_back(h = Mix(h, static_cast<std::uint64_t>(token) + 1));
     std::vector<int>& counts = computed_[row.sequence];
     counts.resize(std::max(counts.size(), row.history.size()), 0);
     for (int i = 0; i < row.num_tokens; ++i) {
@@ -63,15 +71,19 @@ class FakeExecutor {
     for (const BlockTable& table : row.tables) {
       for (int p = 0; p < row.first_position + row.num_tokens; ++p) {
         const int block_tokens = groups_[static_cast<std::size_t>(table.kv_group)].block_tokens;
-        std::uint64_t& slot = Slot(table.kv_group, table.blocks[static_cast<std::size_t>(p / block_tokens)], p % block_tokens);
+        std::uint64_t& slot = Slot(table.kv_group,
+                                   table.blocks[static_cast<std::size_t>(p / block_tokens)],
+                                   p % block_tokens);
         if (p >= row.first_position) slot = prefix[static_cast<std::size_t>(p)];
-        EXPECT_EQ(slot, prefix[static_cast<std::size_t>(p)]) << "sequence " << row.sequence.value << " position " << p;
+        EXPECT_EQ(slot, prefix[static_cast<std::size_t>(p)])
+            << "sequence " << row.sequence.value << " position " << p;
       }
     }
     RowResult out{.sequence = row.sequence};
     if (row.sample) {
       EXPECT_EQ(row.first_position + row.num_tokens, static_cast<int>(row.history.size()));
-      out.tokens.push_back({.id = NextToken(row.history, row.sampling->seed, row.sample_index, vocab_)});
+      out.tokens.push_back(
+          {.id = NextToken(row.history, row.sampling->seed, row.sample_index, vocab_)});
     }
     return out;
   }
@@ -81,8 +93,12 @@ class FakeExecutor {
     for (const PlanRow& row : plan.rows) {
       for (const BlockTable& table : row.tables) {
         const int block_tokens = groups_[static_cast<std::size_t>(table.kv_group)].block_tokens;
-        for (auto i = static_cast<std::size_t>(row.first_position / block_tokens); i < table.blocks.size(); ++i) {
-          EXPECT_TRUE(writers.emplace(std::pair(table.kv_group, table.blocks[i]), row.sequence).second) << "two writers of a block";
+        for (auto i = static_cast<std::size_t>(row.first_position / block_tokens);
+             i < table.blocks.size();
+             ++i) {
+          EXPECT_TRUE(
+              writers.emplace(std::pair(table.kv_group, table.blocks[i]), row.sequence).second)
+              << "two writers of a block";
         }
       }
     }
@@ -90,7 +106,8 @@ class FakeExecutor {
       for (const BlockTable& table : row.tables) {
         for (const BlockId block : table.blocks) {
           const auto writer = writers.find({table.kv_group, block});
-          EXPECT_TRUE(writer == writers.end() || writer->second == row.sequence) << "a shared block is written";
+          EXPECT_TRUE(writer == writers.end() || writer->second == row.sequence)
+              << "a shared block is written";
         }
       }
     }

@@ -1,5 +1,5 @@
-// Random histories with a fake executor that checks every slot it reads: whatever is added, cancelled and preempted, every sequence gets the tokens
-// that it would get alone.
+// Random histories with a fake executor that checks every slot it reads: whatever is added,
+// cancelled and preempted, every sequence gets the tokens that it would get alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,9 @@ class History {
     const bool reuse = Uniform(0, 1) == 0;
     const int block_tokens = Uniform(1, 6);
     for (int g = 0; g < num_groups; ++g) {
-      options_.kv_groups.push_back({.num_blocks = Uniform(30, 90) / block_tokens + 2, .block_tokens = reuse || g == 0 ? block_tokens : Uniform(1, 6)});
+      options_.kv_groups.push_back(
+          {.num_blocks = Uniform(30, 90) / block_tokens + 2,
+           .block_tokens = reuse || g == 0 ? block_tokens : Uniform(1, 6)});
     }
     options_.context_tokens = Uniform(20, 60);
     options_.max_tokens_per_step = Uniform(1, 24);
@@ -53,7 +55,9 @@ class History {
     StepResult result = executor_->Execute(planned.plan);
     if (Uniform(0, 9) == 0) CancelOne();  // while the step runs
     if (Uniform(0, 50) == 0) {
-      RowResult& row = result.rows[static_cast<std::size_t>(Uniform(0, static_cast<int>(result.rows.size()) - 1))];
+      RowResult& row =
+          result
+              .rows[static_cast<std::size_t>(Uniform(0, static_cast<int>(result.rows.size()) - 1))];
       row.error = "fault";
     }
     for (const Accepted& accepted : scheduler_->Commit(std::move(result))) Take(accepted);
@@ -68,7 +72,8 @@ class History {
       Planned planned = scheduler_->Plan();
       for (const Expired& expired : planned.expired) live_.erase(expired.request);
       if (planned.plan.empty()) break;
-      for (const Accepted& accepted : scheduler_->Commit(executor_->Execute(planned.plan))) Take(accepted);
+      for (const Accepted& accepted : scheduler_->Commit(executor_->Execute(planned.plan)))
+        Take(accepted);
       CheckIntegrity();
     }
     EXPECT_TRUE(live_.empty());
@@ -88,17 +93,22 @@ class History {
   int Uniform(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
 
   void AddOne() {
-    SequenceGroup spec{.request = RequestId{next_++}, .n = Uniform(0, 3) == 0 ? Uniform(2, 5) : 1, .max_tokens = Uniform(0, 20)};
-    for (int i = Uniform(1, 24); i > 0; --i) spec.prompt.push_back(Uniform(0, 9) == 0 ? 1 : 0);  // long common beginnings
+    SequenceGroup spec{.request = RequestId{next_++},
+                       .n = Uniform(0, 3) == 0 ? Uniform(2, 5) : 1,
+                       .max_tokens = Uniform(0, 20)};
+    for (int i = Uniform(1, 24); i > 0; --i)
+      spec.prompt.push_back(Uniform(0, 9) == 0 ? 1 : 0);  // long common beginnings
     spec.sampling.seed = static_cast<std::uint64_t>(Uniform(0, 3));
     spec.min_tokens = Uniform(0, 3);
     for (int i = Uniform(0, 3); i > 0; --i) spec.end_ids.push_back(Uniform(0, kVocab - 1));
     spec.priority = Uniform(-1, 1);
     spec.name_space = Uniform(0, 1) == 0 ? "a" : "b";
-    if (Uniform(0, 9) == 0) spec.deadline = clock_.Now() + std::chrono::milliseconds(Uniform(0, 60));
+    if (Uniform(0, 9) == 0)
+      spec.deadline = clock_.Now() + std::chrono::milliseconds(Uniform(0, 60));
     auto ids = scheduler_->Add(spec);
     if (!ids.ok()) {
-      EXPECT_TRUE(ids.status().code() == StatusCode::kResourceExhausted || ids.status().code() == StatusCode::kInvalidArgument);
+      EXPECT_TRUE(ids.status().code() == StatusCode::kResourceExhausted ||
+                  ids.status().code() == StatusCode::kInvalidArgument);
       return;
     }
     Request& request = live_[spec.request];
@@ -131,7 +141,8 @@ class History {
       live_.erase(it);
       return;
     }
-    std::vector<TokenId>& history = request.history[static_cast<std::size_t>(accepted.sample_index)];
+    std::vector<TokenId>& history =
+        request.history[static_cast<std::size_t>(accepted.sample_index)];
     const SequenceGroup& spec = request.spec;
     for (const SampledToken& token : accepted.tokens) {
       ASSERT_EQ(token.id, NextToken(history, spec.sampling.seed, accepted.sample_index, kVocab));
@@ -139,8 +150,10 @@ class History {
     }
     const int length = static_cast<int>(history.size());
     const int output = length - static_cast<int>(spec.prompt.size());
-    const bool at_end = output > spec.min_tokens && !accepted.tokens.empty() && std::ranges::count(spec.end_ids, history.back()) > 0;
-    const bool at_limit = length >= scheduler_->max_sequence_tokens() || (spec.max_tokens > 0 && output >= spec.max_tokens);
+    const bool at_end = output > spec.min_tokens && !accepted.tokens.empty() &&
+                        std::ranges::count(spec.end_ids, history.back()) > 0;
+    const bool at_limit = length >= scheduler_->max_sequence_tokens() ||
+                          (spec.max_tokens > 0 && output >= spec.max_tokens);
     ASSERT_EQ(accepted.ended.has_value(), at_end || (!accepted.tokens.empty() && at_limit));
     if (!accepted.ended) return;
     ASSERT_EQ(*accepted.ended, at_end ? EndReason::kEndToken : EndReason::kMaxTokens);
@@ -160,7 +173,8 @@ class History {
       tokens += row.num_tokens;
       const bool decodes_on = sampled_.contains(row.sequence) && row.num_tokens == 1;
       if (decodes_on) ++decodes;
-      if (row.num_tokens > 1) prefill += row.num_tokens;  // a prompt's last single token is a decode to the scheduler
+      if (row.num_tokens > 1)
+        prefill += row.num_tokens;  // a prompt's last single token is a decode to the scheduler
     }
     EXPECT_EQ(tokens, plan.num_tokens);
     EXPECT_LE(tokens, scheduler_->options().max_tokens_per_step);

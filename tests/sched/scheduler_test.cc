@@ -18,7 +18,10 @@ std::vector<TokenId> Prompt(int length, int salt = 0) {
 }
 
 SequenceGroup Spec(std::uint64_t request, int prompt_tokens, int max_tokens, int n = 1) {
-  SequenceGroup spec{.request = RequestId{request}, .prompt = Prompt(prompt_tokens, static_cast<int>(request)), .n = n, .max_tokens = max_tokens};
+  SequenceGroup spec{.request = RequestId{request},
+                     .prompt = Prompt(prompt_tokens, static_cast<int>(request)),
+                     .n = n,
+                     .max_tokens = max_tokens};
   spec.sampling.seed = request;
   return spec;
 }
@@ -41,7 +44,8 @@ class SchedulerTest : public testing::Test {
     EXPECT_FALSE(last_.plan.empty());
     std::vector<Accepted> accepted = scheduler_->Commit(executor_->Execute(last_.plan));
     for (const Accepted& a : accepted) {
-      for (const SampledToken& token : a.tokens) output_[{a.request, a.sample_index}].push_back(token.id);
+      for (const SampledToken& token : a.tokens)
+        output_[{a.request, a.sample_index}].push_back(token.id);
       if (a.ended) ended_[{a.request, a.sample_index}] = *a.ended;
     }
     const Status status = scheduler_->CheckIntegrity();
@@ -55,7 +59,10 @@ class SchedulerTest : public testing::Test {
     }
     EXPECT_EQ(scheduler_->Stats().kv_held, 0);
   }
-  std::vector<TokenId> Expected(std::uint64_t request, int prompt_tokens, int count, int sample = 0) const {
+  std::vector<TokenId> Expected(std::uint64_t request,
+                                int prompt_tokens,
+                                int count,
+                                int sample = 0) const {
     std::vector<TokenId> history = Prompt(prompt_tokens, static_cast<int>(request));
     for (int i = 0; i < count; ++i) history.push_back(NextToken(history, request, sample, kVocab));
     return {history.begin() + prompt_tokens, history.end()};
@@ -70,8 +77,14 @@ class SchedulerTest : public testing::Test {
 };
 
 TEST_F(SchedulerTest, RefusesOptionsThatCannotWork) {
-  EXPECT_EQ(Scheduler::Create({.kv_groups = {{.num_blocks = 1}}, .context_tokens = 0}, clock_).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Scheduler::Create({.context_tokens = 1, .max_tokens_per_step = 1, .max_rows_per_step = 1}, clock_).status().code(),
+  EXPECT_EQ(Scheduler::Create({.kv_groups = {{.num_blocks = 1}}, .context_tokens = 0}, clock_)
+                .status()
+                .code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Scheduler::Create(
+                {.context_tokens = 1, .max_tokens_per_step = 1, .max_rows_per_step = 1}, clock_)
+                .status()
+                .code(),
             StatusCode::kInvalidArgument);
 }
 
@@ -147,7 +160,8 @@ TEST_F(SchedulerTest, SamplesShareThePromptAndComputeOnlyItsLastToken) {
     const bool is_first = id == SequenceId{1} || id == SequenceId{4};
     const int prompt_tokens = id.value <= 3 ? 10 : 8;
     for (int p = 0; p < static_cast<int>(counts.size()); ++p) {
-      EXPECT_EQ(counts[static_cast<std::size_t>(p)], is_first || p >= prompt_tokens - 1 ? 1 : 0) << id.value << " " << p;
+      EXPECT_EQ(counts[static_cast<std::size_t>(p)], is_first || p >= prompt_tokens - 1 ? 1 : 0)
+          << id.value << " " << p;
     }
   }
 }
@@ -169,7 +183,8 @@ TEST_F(SchedulerTest, PreemptedSequencesGoOnWithTheSameTokens) {
   for (std::uint64_t r = 1; r <= 3; ++r) ASSERT_TRUE(scheduler_->Add(Spec(r, 5, 15)).ok());
   Run();
   EXPECT_GT(scheduler_->Stats().preemptions, 0U);
-  for (std::uint64_t r = 1; r <= 3; ++r) EXPECT_EQ((output_[{RequestId{r}, 0}]), Expected(r, 5, 15));
+  for (std::uint64_t r = 1; r <= 3; ++r)
+    EXPECT_EQ((output_[{RequestId{r}, 0}]), Expected(r, 5, 15));
 }
 
 TEST_F(SchedulerTest, EndIdsEndAndCountOnlyFromMinTokensOn) {
@@ -189,7 +204,8 @@ TEST_F(SchedulerTest, EndIdsEndAndCountOnlyFromMinTokensOn) {
   EXPECT_EQ(next.plan.rows[0].sampling->logit_bias[0].first, whole[4]);
   EXPECT_TRUE(std::isinf(next.plan.rows[0].sampling->logit_bias[0].second));
   for (const Accepted& a : scheduler_->Commit(executor_->Execute(next.plan))) {
-    for (const SampledToken& token : a.tokens) output_[{a.request, a.sample_index}].push_back(token.id);
+    for (const SampledToken& token : a.tokens)
+      output_[{a.request, a.sample_index}].push_back(token.id);
   }
   for (int i = 0; i < 4; ++i) Step();
   if (scheduler_->has_work()) {
@@ -197,7 +213,9 @@ TEST_F(SchedulerTest, EndIdsEndAndCountOnlyFromMinTokensOn) {
   }
   Run();
   const auto& got = output_[{RequestId{1}, 0}];
-  EXPECT_EQ(got.size(), first_after == whole.end() ? 30U : static_cast<std::size_t>(first_after - whole.begin() + 1));
+  EXPECT_EQ(
+      got.size(),
+      first_after == whole.end() ? 30U : static_cast<std::size_t>(first_after - whole.begin() + 1));
 }
 
 TEST_F(SchedulerTest, DeadlineEndsARequestAtTheNextPlan) {
@@ -224,7 +242,8 @@ TEST_F(SchedulerTest, CancelDuringAStepKeepsWhatThePlanBorrowsAndDropsItsTokens)
   scheduler_->Cancel(RequestId{1});
   scheduler_->Cancel(RequestId{1});
   scheduler_->Cancel(RequestId{77});
-  for (const Accepted& a : scheduler_->Commit(executor_->Execute(planned.plan))) EXPECT_EQ(a.request, RequestId{2});
+  for (const Accepted& a : scheduler_->Commit(executor_->Execute(planned.plan)))
+    EXPECT_EQ(a.request, RequestId{2});
   EXPECT_EQ(scheduler_->Stats().running + scheduler_->Stats().waiting, 1);
   scheduler_->Cancel(RequestId{2});
   EXPECT_EQ(scheduler_->Stats().kv_held, 0);
@@ -240,7 +259,8 @@ TEST_F(SchedulerTest, ARowThatFailsEndsItsRequestOnly) {
   result.rows[0].tokens.clear();
   result.rows[0].error = "NaN logits";
   int failed = 0;
-  for (const Accepted& a : scheduler_->Commit(std::move(result))) failed += a.ended == EndReason::kError ? 1 : 0;
+  for (const Accepted& a : scheduler_->Commit(std::move(result)))
+    failed += a.ended == EndReason::kError ? 1 : 0;
   EXPECT_EQ(failed, 1);
   EXPECT_TRUE(scheduler_->CheckIntegrity().ok());
   EXPECT_EQ(scheduler_->Stats().running + scheduler_->Stats().waiting, 1);
