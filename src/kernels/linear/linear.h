@@ -27,9 +27,11 @@ struct LinearJob {
 };
 
 /// One member's share of the job, inside Team::Run; a Barrier must follow before anyone reads y.
-/// Order: w is dequantised to float32, then acc = fma(w, x, acc) over the inputs in ascending order, one chain per output: a row's result is the same
+/// Order: w is dequantised to float32, then acc = fma(w, x, acc) over the inputs in ascending
+/// order, one chain per output: a row's result is the same
 ///        bits alone and in any batch, for any number of members, and at every ISA.
-/// Cost:  up to 8 rows stream the packed weights once; more rows dequantise 64 outputs x 128 inputs at a time into the cache.
+/// Cost:  up to 8 rows stream the packed weights once; more rows dequantise 64 outputs x 128 inputs
+/// at a time into the cache.
 void LinearInRegion(const LinearJob& job, int member, int members);
 
 /// As LinearInRegion for several jobs, shared out together.

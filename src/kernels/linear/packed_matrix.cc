@@ -14,23 +14,36 @@ namespace holmes::kernels {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
+/// Kernels read whole registers at byte offsets inside a body, so up to 3 bytes behind the last
+/// one.
+constexpr std::int64_t kReadPast = 64;
 
 /// Which layout keeps the stored values exactly.
 StatusOr<PanelFormat> FormatOf(tensor::BlockType type) {
   using tensor::BlockType;
   switch (type) {
-    case BlockType::kF32: return PanelFormat::kF32;
-    case BlockType::kF16: return PanelFormat::kF16;
-    case BlockType::kBF16: return PanelFormat::kBF16;
-    case BlockType::kQ8_0: return PanelFormat::kInt8;
-    case BlockType::kQ6_K: return PanelFormat::kInt8x16;
-    case BlockType::kQ4_1: return PanelFormat::kNibble;
+    case BlockType::kF32:
+      return PanelFormat::kF32;
+    case BlockType::kF16:
+      return PanelFormat::kF16;
+    case BlockType::kBF16:
+      return PanelFormat::kBF16;
+    case BlockType::kQ8_0:
+      return PanelFormat::kInt8;
+    case BlockType::kQ6_K:
+      return PanelFormat::kInt8x16;
+    case BlockType::kQ4_1:
+      return PanelFormat::kNibble;
     case BlockType::kQ4_0:  // its offset, -8 d, may overflow half precision
-    case BlockType::kQ4_K: return PanelFormat::kNibbleF;
-    default: break;
+    case BlockType::kQ4_K:
+      return PanelFormat::kNibbleF;
+    default:
+      break;
   }
-  return base::UnimplementedError(fmt::format("weights of type {} are not supported yet; supported: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K",
-                                              tensor::InfoOf(type).name));
+  return base::UnimplementedError(
+      fmt::format("weights of type {} are not supported yet; supported: F32, F16, BF16, Q8_0, "
+                  "Q4_0, Q4_1, Q4_K, Q6_K",
+                  tensor::InfoOf(type).name));
 }
 
 }  // namespace
@@ -40,30 +53,36 @@ void PackedMatrix::Free::operator()(std::byte* p) const { std::free(p); }
 StatusOr<PackedMatrix> PackedMatrix::Pack(const WeightView& view, Isa isa, Team* team) {
   const tensor::BlockTypeInfo& info = tensor::InfoOf(view.type);
   if (view.n < 1 || view.k < 1 || view.k % info.block_elements != 0 ||
-      view.k / info.block_elements * info.block_bytes * view.n != static_cast<std::int64_t>(view.bytes.size())) {
-    return base::InvalidArgumentError(fmt::format("{} bytes are not a matrix [{}, {}] of type {}", view.bytes.size(), view.n, view.k, info.name));
+      view.k / info.block_elements * info.block_bytes * view.n !=
+          static_cast<std::int64_t>(view.bytes.size())) {
+    return base::InvalidArgumentError(fmt::format("{} bytes are not a matrix [{}, {}] of type {}",
+                                                  view.bytes.size(),
+                                                  view.n,
+                                                  view.k,
+                                                  info.name));
   }
   PackedMatrix out;
   HOLMES_ASSIGN_OR_RETURN(out.format_, FormatOf(view.type));
   out.n_ = view.n;
   out.k_ = view.k;
   out.isa_ = isa;
-  out.slice_bytes_ = SliceBytes(out.format_);
-  const std::int64_t bytes = (out.bytes() + kAlignment - 1) / kAlignment * kAlignment;
-  out.data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(bytes))));
-  if (out.data_ == nullptr) return base::ResourceExhaustedError(fmt::format("no memory for {} bytes of packed weights", bytes));
+  out.head_bytes_ = HeadBytes(out.format_);
+  out.body_bytes_ = BodyBytes(out.format_);
+  const std::int64_t bytes = (out.bytes() + kReadPast + kAlignment - 1) / kAlignment * kAlignment;
+  out.data_.reset(
+      static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(bytes))));
+  if (out.data_ == nullptr)
+    return base::ResourceExhaustedError(
+        fmt::format("no memory for {} bytes of packed weights", bytes));
+  std::memset(out.data_.get() + out.bytes(), 0, static_cast<std::size_t>(bytes - out.bytes()));
 
-  const auto pack_panel = [&](std::int64_t panel) {
-    std::byte* at = out.data_.get() + panel * out.panel_bytes();
-    std::memset(at, 0, static_cast<std::size_t>(out.panel_bytes()));
-    const std::int64_t rows = std::min<std::int64_t>(kPanelRows, view.n - panel * kPanelRows);
-    for (std::int64_t lane = 0; lane < rows; ++lane) {
-      const StoredRow row(view, panel * kPanelRows + lane);
-      for (std::int64_t s = 0; s < out.num_slices(); ++s) StoreLane(out.format_, row.Slice(s), static_cast<int>(lane), at + s * out.slice_bytes_);
-    }
-  };
+  // Members share out whole groups, so that each page is first touched by one of them.
+  const std::int64_t groups = (out.num_panels() + kGroupPanels - 1) / kGroupPanels;
   const auto pack_share = [&](int member, int members) {
-    for (std::int64_t panel = out.num_panels() * member / members; panel < out.num_panels() * (member + 1) / members; ++panel) pack_panel(panel);
+    const std::int64_t first = groups * member / members * kGroupPanels;
+    const std::int64_t last =
+        std::min(groups * (member + 1) / members * kGroupPanels, out.num_panels());
+    for (std::int64_t panel = first; panel < last; ++panel) out.PackPanel(view, panel);
   };
   if (team != nullptr) {
     team->Run(pack_share);
@@ -73,12 +92,26 @@ StatusOr<PackedMatrix> PackedMatrix::Pack(const WeightView& view, Isa isa, Team*
   return out;
 }
 
+void PackedMatrix::PackPanel(const WeightView& view, std::int64_t panel) {
+  const std::int64_t rows = std::min<std::int64_t>(kPanelRows, view.n - panel * kPanelRows);
+  for (std::int64_t s = 0; s < num_slices(); ++s) {
+    const PanelSlice at = slice(panel, s);
+    const MutablePanelSlice to{data_.get() + (at.head - data_.get()),
+                               data_.get() + (at.body - data_.get())};
+    std::memset(to.head, 0, static_cast<std::size_t>(head_bytes_));
+    std::memset(to.body, 0, static_cast<std::size_t>(body_bytes_));
+    for (std::int64_t lane = 0; lane < rows; ++lane) {
+      StoreLane(
+          format_, StoredRow(view, panel * kPanelRows + lane).Slice(s), static_cast<int>(lane), to);
+    }
+  }
+}
+
 void PackedMatrix::DequantizeRow(std::int64_t row, float* out) const {
   HOLMES_DCHECK(row >= 0 && row < n_);
-  const std::byte* at = panel(row / kPanelRows);
   for (std::int64_t s = 0; s < num_slices(); ++s) {
     float weights[kSliceInputs];
-    LoadLane(format_, at + s * slice_bytes_, static_cast<int>(row % kPanelRows), weights);
+    LoadLane(format_, slice(row / kPanelRows, s), static_cast<int>(row % kPanelRows), weights);
     const std::int64_t count = std::min<std::int64_t>(kSliceInputs, k_ - s * kSliceInputs);
     std::copy_n(weights, count, out + s * kSliceInputs);
   }

@@ -1,6 +1,9 @@
-/// A weight matrix in the layout that the CPU's kernels read: panels of 16 output rows, one row per SIMD lane.
+/// A weight matrix in the layout that the CPU's kernels read: panels of 16 output rows, one row per
+/// SIMD lane; four panels interleaved along the inputs into one group, so that the kernels read
+/// memory in one ascending stream.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,25 +24,33 @@ struct WeightView {
   std::span<const std::byte> bytes;
 };
 
-/// How 32 consecutive inputs of a panel are stored ("slice"); docs/kernels-cpu.md draws each.
+/// How 32 consecutive inputs of a panel are stored ("slice"): a head of scales and a body of
+/// values; docs/kernels-cpu.md draws each.
 enum class PanelFormat : std::uint8_t {
-  kF32,      // [32][16] float
-  kF16,      // [32][16] half
-  kBF16,     // [32][16] bfloat16
-  kInt8,     // d [16] half, then [32][16] int8: w = d q
-  kInt8x16,  // d [2][16] half-precision scales of 16 inputs each, as float: [2][16] float, then [32][16] int8
-  kNibble,   // d [16] half, m [16] half, then [4][16] dwords of eight 4-bit q each: w = d q + m
+  kF32,      // body [32][16] float
+  kF16,      // body [32][16] half
+  kBF16,     // body [32][16] bfloat16
+  kInt8,     // head d [16] half; body [8][16] dwords of four bytes q + 128 each: w = d q
+  kInt8x16,  // head d [2][16] float, of 16 inputs each; body [32][16] int8: w = d q
+  kNibble,  // head d [16] half, m [16] half; body [4][16] dwords of eight 4-bit q each: w = d q + m
   kNibbleF,  // as kNibble with float d and m (formats whose scales are products)
 };
 
-/// Read-only after Pack, position independent, 64-byte aligned, about the size of the stored tensor. Rows and inputs are padded with zeros to whole
-/// panels and slices.
+/// Where one slice of one panel lies.
+struct PanelSlice {
+  const std::byte* head = nullptr;
+  const std::byte* body = nullptr;
+};
+
+/// Read-only after Pack, position independent, 64-byte aligned, about the size of the stored
+/// tensor. Rows and inputs are padded with zeros to whole panels and slices.
 class PackedMatrix {
  public:
   static constexpr int kPanelRows = 16;
   static constexpr int kSliceInputs = 32;
+  static constexpr int kGroupPanels = 4;
   /// Changes when a layout does: a stored image with another id is packed anew.
-  static constexpr std::uint32_t kPackingId = 1;
+  static constexpr std::uint32_t kPackingId = 2;
 
   PackedMatrix() = default;
 
@@ -53,10 +64,23 @@ class PackedMatrix {
   PanelFormat format() const { return format_; }
   std::int64_t num_panels() const { return (n_ + kPanelRows - 1) / kPanelRows; }
   std::int64_t num_slices() const { return (k_ + kSliceInputs - 1) / kSliceInputs; }
-  std::int64_t slice_bytes() const { return slice_bytes_; }
-  std::int64_t panel_bytes() const { return num_slices() * slice_bytes_; }
-  std::int64_t bytes() const { return num_panels() * panel_bytes(); }
-  const std::byte* panel(std::int64_t p) const { return data_.get() + p * panel_bytes(); }
+  std::int64_t bytes() const { return num_panels() * num_slices() * (head_bytes_ + body_bytes_); }
+  /// Panels of the group that `panel` belongs to: kGroupPanels except in the last group.
+  std::int64_t group_panels(std::int64_t panel) const {
+    return std::min<std::int64_t>(kGroupPanels, num_panels() - panel / kGroupPanels * kGroupPanels);
+  }
+  /// From one slice of a panel to the next, for head and body alike.
+  std::int64_t slice_stride(std::int64_t panel) const {
+    return group_panels(panel) * (head_bytes_ + body_bytes_);
+  }
+  /// Slice `s` of a group is the heads of its panels, then their bodies.
+  PanelSlice slice(std::int64_t panel, std::int64_t s) const {
+    const std::int64_t first = panel / kGroupPanels * kGroupPanels;
+    const std::byte* at =
+        data_.get() + first * num_slices() * (head_bytes_ + body_bytes_) + s * slice_stride(panel);
+    return {at + (panel - first) * head_bytes_,
+            at + group_panels(panel) * head_bytes_ + (panel - first) * body_bytes_};
+  }
 
   /// The weights of one output row, [k] floats: for embeddings.
   void DequantizeRow(std::int64_t row, float* out) const;
@@ -65,9 +89,12 @@ class PackedMatrix {
   struct Free {
     void operator()(std::byte* p) const;
   };
+  void PackPanel(const WeightView& view, std::int64_t panel);
+
   std::int64_t n_ = 0;
   std::int64_t k_ = 0;
-  std::int64_t slice_bytes_ = 0;
+  std::int64_t head_bytes_ = 0;  // of one panel and slice
+  std::int64_t body_bytes_ = 0;
   PanelFormat format_ = PanelFormat::kF32;
   Isa isa_ = Isa::kScalar;
   std::unique_ptr<std::byte[], Free> data_;

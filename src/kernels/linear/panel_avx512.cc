@@ -1,111 +1,158 @@
-// One zmm lane is one output. The order law of linear.h fixes the arithmetic; the shapes below only fill the pipes:
-// FMA latency 4 x 2 ports = 8 independent chains at least. Streaming takes 4 panels of up to 2 rows or 2 panels of up to 8 rows (at most 16
-// accumulators beside scales, quants and a table: under 32 registers); tiles take 6 rows x 4 panels (24 accumulators, 4 loads and 6 broadcasts for 24
-// FMAs, so the FMA ports are the limit, not the load ports).
+// One zmm lane is one output. The order law of linear.h fixes the arithmetic; the shapes below only
+// fill the pipes: FMA latency 4 x 2 ports = 8 independent chains at least. Streaming takes 4 panels
+// of up to 4 rows or 2 panels of up to 8 rows (at most 16 accumulators beside scales, quants and a
+// table); tiles take 6 rows x 4 panels (24 accumulators, 4 loads and 6 broadcasts for 24 FMAs, so
+// the FMA ports are the limit, not the load ports).
 #include <immintrin.h>
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "kernels/linear/panel_kernels.h"
+#include "kernels/linear/slice.h"
 
 namespace holmes::kernels::internal {
 namespace {
 
 constexpr std::int64_t kLanes = PackedMatrix::kPanelRows;
 constexpr int kInputs = PackedMatrix::kSliceInputs;
-/// Inputs of a dequantised piece: 64 outputs x 128 inputs x 4 bytes = 32 KiB, which leaves room for the rows in a 48 KiB L1.
+/// Inputs of a dequantised piece: 64 outputs x 128 inputs x 4 bytes = 32 KiB, which leaves room for
+/// the rows in a 48 KiB L1.
 constexpr int kPieceSlices = 4;
 constexpr int kPieceInputs = kPieceSlices * kInputs;
 
-inline __m512 LoadHalf16(const std::byte* at) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at))); }
+/// Up to this many rows stream four panels at once (16 accumulators), more rows two.
+constexpr int kWideRows = 4;
+/// How far ahead of its use a line is asked for: at some 10 GB/s and core, 4 KiB are the 400 ns of
+/// a busy memory.
+constexpr std::int64_t kPrefetchBytes = 4096;
 
-/// How a format turns a slice into weights: `Head` is read once per slice, At(i) gives input i of all 16 lanes.
+template <PanelFormat kFormat>
+inline constexpr std::int64_t kHeadBytes = HeadBytes(kFormat);
+template <PanelFormat kFormat>
+inline constexpr std::int64_t kBodyBytes = BodyBytes(kFormat);
+
+inline __m512 LoadHalf16(const std::byte* at) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+}
+
+/// How a format turns a slice into weights: the head is read once, At<j>(octet) gives input 8 octet
+/// + j of all 16 lanes.
 template <PanelFormat kFormat>
 struct Unpack;
 
 template <>
 struct Unpack<PanelFormat::kF32> {
-  explicit Unpack(const std::byte* slice) : data(reinterpret_cast<const float*>(slice)) {}
-  template <int kInput>
-  __m512 At() { return _mm512_loadu_ps(data + kInput * kLanes); }
-  const float* data;
+  explicit Unpack(PanelSlice slice) : body(slice.body) {}
+  template <int kJ>
+  __m512 At(int octet) {
+    return _mm512_loadu_ps(body + (8 * octet + kJ) * kLanes * 4);
+  }
+  const std::byte* body;
 };
 
 template <>
 struct Unpack<PanelFormat::kF16> {
-  explicit Unpack(const std::byte* slice) : data(slice) {}
-  template <int kInput>
-  __m512 At() { return LoadHalf16(data + kInput * kLanes * 2); }
-  const std::byte* data;
+  explicit Unpack(PanelSlice slice) : body(slice.body) {}
+  template <int kJ>
+  __m512 At(int octet) {
+    return LoadHalf16(body + (8 * octet + kJ) * kLanes * 2);
+  }
+  const std::byte* body;
 };
 
 template <>
 struct Unpack<PanelFormat::kBF16> {
-  explicit Unpack(const std::byte* slice) : data(slice) {}
-  template <int kInput>
-  __m512 At() {
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + kInput * kLanes * 2));
+  explicit Unpack(PanelSlice slice) : body(slice.body) {}
+  template <int kJ>
+  __m512 At(int octet) {
+    const __m256i bits =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(body + (8 * octet + kJ) * kLanes * 2));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
-  const std::byte* data;
+  const std::byte* body;
 };
 
+/// w = d q in two instructions after the load. With u = q + 128 in bits 8 to 15 of a float of
+/// exponent 15, the float is v = 2^15 + u, and w = fma(d, v, -d (2^15 + 128)): the addend needs 11
+/// + 9 bits and the result 11 + 8, so nothing rounds. A load that starts a byte earlier or later
+/// brings another of a dword's four bytes into place, on the load ports, which have room.
 template <>
 struct Unpack<PanelFormat::kInt8> {
-  explicit Unpack(const std::byte* slice) : scale(LoadHalf16(slice)), data(slice + kLanes * 2) {}
-  template <int kInput>
-  __m512 At() {
-    const __m128i q = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + kInput * kLanes));
-    return _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)));
+  explicit Unpack(PanelSlice slice)
+      : scale(LoadHalf16(slice.head)),
+        addend(_mm512_mul_ps(scale, _mm512_set1_ps(-(0x1p15F + 128.0F)))),
+        body(slice.body) {}
+  template <int kJ>
+  __m512 At(int octet) {
+    const __m512i bytes = _mm512_loadu_si512(body + (2 * octet + kJ / 4) * kLanes * 4 + kJ % 4 - 1);
+    constexpr int kAndOr = 0xEA;  // (a & b) | c
+    const __m512i v = _mm512_ternarylogic_epi32(
+        bytes, _mm512_set1_epi32(0xFF00), _mm512_set1_epi32(0x47000000), kAndOr);
+    return _mm512_fmadd_ps(scale, _mm512_castsi512_ps(v), addend);
   }
-  __m512 scale;
-  const std::byte* data;
+  __m512 scale, addend;
+  const std::byte* body;
 };
 
 template <>
 struct Unpack<PanelFormat::kInt8x16> {
-  explicit Unpack(const std::byte* slice)
-      : low(_mm512_loadu_ps(slice)), high(_mm512_loadu_ps(slice + kLanes * 4)), data(slice + 2 * kLanes * 4) {}
-  template <int kInput>
-  __m512 At() {
-    const __m128i q = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + kInput * kLanes));
-    return _mm512_mul_ps(kInput < 16 ? low : high, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)));
+  explicit Unpack(PanelSlice slice)
+      : scale{_mm512_loadu_ps(slice.head), _mm512_loadu_ps(slice.head + kLanes * 4)},
+        body(slice.body) {}
+  template <int kJ>
+  __m512 At(int octet) {
+    const __m128i q =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(body + (8 * octet + kJ) * kLanes));
+    return _mm512_mul_ps(scale[octet / 2], _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)));
   }
-  __m512 low, high;
-  const std::byte* data;
+  __m512 scale[2];
+  const std::byte* body;
 };
 
-/// 0.0 to 15.0; vpermps looks only at the low four bits of an index, so a shifted dword needs no mask.
-inline __m512 NibbleTable() { return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
+/// 0.0 to 15.0; vpermps looks only at the low four bits of an index, so what lies above a nibble
+/// needs no mask.
+inline __m512 NibbleTable() {
+  return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
 
+/// Even nibbles come to the low bits by loading from a later byte, odd ones by one shift more: the
+/// shifts all use one port, which the table look-ups' port must balance.
 struct UnpackNibbles {
-  UnpackNibbles(__m512 scale_in, __m512 offset_in, const std::byte* data_in) : scale(scale_in), offset(offset_in), data(data_in) {}
-  template <int kInput>
-  __m512 At() {
-    if constexpr (kInput % 8 == 0) word = _mm512_loadu_si512(data + kInput / 8 * kLanes * 4);
-    const __m512i index = kInput % 8 == 0 ? word : _mm512_srli_epi32(word, 4 * (kInput % 8));
+  UnpackNibbles(__m512 scale_in, __m512 offset_in, const std::byte* body_in)
+      : scale(scale_in), offset(offset_in), body(body_in) {}
+  template <int kJ>
+  __m512 At(int octet) {
+    if constexpr (kJ % 2 == 0) word = _mm512_loadu_si512(body + octet * kLanes * 4 + kJ / 2);
+    const __m512i index = kJ % 2 == 0 ? word : _mm512_srli_epi32(word, 4);
     return _mm512_fmadd_ps(scale, _mm512_permutexvar_ps(index, NibbleTable()), offset);
   }
   __m512 scale, offset;
   __m512i word = _mm512_setzero_si512();
-  const std::byte* data;
+  const std::byte* body;
 };
 
 template <>
 struct Unpack<PanelFormat::kNibble> : UnpackNibbles {
-  explicit Unpack(const std::byte* slice) : UnpackNibbles(LoadHalf16(slice), LoadHalf16(slice + kLanes * 2), slice + 2 * kLanes * 2) {}
+  explicit Unpack(PanelSlice slice)
+      : UnpackNibbles(LoadHalf16(slice.head), LoadHalf16(slice.head + kLanes * 2), slice.body) {}
 };
 
 template <>
 struct Unpack<PanelFormat::kNibbleF> : UnpackNibbles {
-  explicit Unpack(const std::byte* slice) : UnpackNibbles(_mm512_loadu_ps(slice), _mm512_loadu_ps(slice + kLanes * 4), slice + 2 * kLanes * 4) {}
+  explicit Unpack(PanelSlice slice)
+      : UnpackNibbles(
+            _mm512_loadu_ps(slice.head), _mm512_loadu_ps(slice.head + kLanes * 4), slice.body) {}
 };
 
 /// Calls body.operator()<i>() for i = 0 .. kCount - 1, unrolled.
 template <int kCount, typename Body>
 inline __attribute__((always_inline)) void Unroll(Body&& body) {
-  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) __attribute__((always_inline)) { (body.template operator()<kIndex>(), ...); }
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) __attribute__((always_inline)) {
+    (body.template operator()<kIndex>(), ...);
+  }
   (std::make_integer_sequence<int, kCount>());
 }
 
@@ -113,12 +160,19 @@ inline void Epilogue(const LinearJob& job, std::int64_t panel, std::int64_t row,
   const std::int64_t left = job.w->n() - panel * kLanes;
   const __mmask16 mask = left >= kLanes ? 0xFFFF : static_cast<__mmask16>((1U << left) - 1U);
   float* y = job.y + row * job.ldy + panel * kLanes;
-  if (job.options.bias != nullptr) acc = _mm512_add_ps(acc, _mm512_maskz_loadu_ps(mask, job.options.bias + panel * kLanes));
+  if (job.options.bias != nullptr)
+    acc = _mm512_add_ps(acc, _mm512_maskz_loadu_ps(mask, job.options.bias + panel * kLanes));
   if (job.options.accumulate) acc = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, y), acc);
   _mm512_mask_storeu_ps(y, mask, acc);
 }
 
-/// kPanels panels x kRows rows over all inputs.
+/// Asks for kBytes that will be read later; past the end of the matrix this is a hint for nothing.
+template <std::int64_t kBytes>
+inline __attribute__((always_inline)) void Prefetch(const std::byte* at) {
+  for (std::int64_t b = 0; b < kBytes; b += 64) _mm_prefetch(at + b, _MM_HINT_T0);
+}
+
+/// kPanels panels of one group x kRows rows over all inputs.
 template <PanelFormat kFormat, int kPanels, int kRows>
 void StreamGroup(const LinearJob& job, std::int64_t panel) {
   const PackedMatrix& w = *job.w;
@@ -126,12 +180,13 @@ void StreamGroup(const LinearJob& job, std::int64_t panel) {
   for (int p = 0; p < kPanels; ++p) {
     for (int r = 0; r < kRows; ++r) acc[p][r] = _mm512_setzero_ps();
   }
-  const std::byte* base[kPanels];
-  for (int p = 0; p < kPanels; ++p) base[p] = w.panel(panel + p);
-  const std::int64_t slice_bytes = w.slice_bytes();
+  const std::int64_t stride = w.slice_stride(panel);
+  PanelSlice at[kPanels];
+  for (int p = 0; p < kPanels; ++p) at[p] = w.slice(panel + p, 0);
   const std::int64_t whole = w.k() / kInputs;
   for (std::int64_t s = 0; s < w.num_slices(); ++s) {
-    // The last slice of a k that is not a multiple of 32 reads its inputs from a zero-filled copy. Its products are exact zeros there (0 x 0).
+    // The last slice of a k that is not a multiple of 32 reads its inputs from a zero-filled copy.
+    // Its products are exact zeros there (0 x 0).
     float padded[kRows][kInputs];
     const float* x[kRows];
     for (int r = 0; r < kRows; ++r) x[r] = job.x + r * job.ldx + s * kInputs;
@@ -142,16 +197,23 @@ void StreamGroup(const LinearJob& job, std::int64_t panel) {
         x[r] = padded[r];
       }
     }
+    Prefetch<kPanels * kHeadBytes<kFormat>>(at[0].head + kPrefetchBytes);
     [&]<int... kP>(std::integer_sequence<int, kP...>) __attribute__((always_inline)) {
-      Unpack<kFormat> unpack[kPanels] = {Unpack<kFormat>(base[kP] + s * slice_bytes)...};
-      Unroll<kInputs>([&]<int kInput>() __attribute__((always_inline)) {
-        for (int p = 0; p < kPanels; ++p) {
-          const __m512 weight = unpack[p].template At<kInput>();
-          for (int r = 0; r < kRows; ++r) acc[p][r] = _mm512_fmadd_ps(weight, _mm512_set1_ps(x[r][kInput]), acc[p][r]);
-        }
-      });
+      Unpack<kFormat> unpack[kPanels] = {Unpack<kFormat>(at[kP])...};
+      for (int octet = 0; octet < kInputs / 8; ++octet) {
+        Prefetch<kPanels * kBodyBytes<kFormat> / 4>(at[0].body + kPrefetchBytes +
+                                                    octet * (kPanels * kBodyBytes<kFormat> / 4));
+        Unroll<8>([&]<int kJ>() __attribute__((always_inline)) {
+          for (int p = 0; p < kPanels; ++p) {
+            const __m512 weight = unpack[p].template At<kJ>(octet);
+            for (int r = 0; r < kRows; ++r)
+              acc[p][r] = _mm512_fmadd_ps(weight, _mm512_set1_ps(x[r][8 * octet + kJ]), acc[p][r]);
+          }
+        });
+      }
     }
     (std::make_integer_sequence<int, kPanels>());
+    for (PanelSlice& slice : at) slice.head += stride, slice.body += stride;
   }
   for (int p = 0; p < kPanels; ++p) {
     for (int r = 0; r < kRows; ++r) Epilogue(job, panel + p, r, acc[p][r]);
@@ -160,56 +222,100 @@ void StreamGroup(const LinearJob& job, std::int64_t panel) {
 
 template <PanelFormat kFormat, int kRows>
 void StreamRows(const LinearJob& job, std::int64_t first, std::int64_t last) {
-  constexpr int kPanels = kRows <= 2 ? 4 : 2;
-  std::int64_t panel = first;
-  for (; panel + kPanels <= last; panel += kPanels) StreamGroup<kFormat, kPanels, kRows>(job, panel);
-  for (; panel < last; ++panel) StreamGroup<kFormat, 1, kRows>(job, panel);
+  constexpr int kMaxPanels = kRows <= kWideRows ? 4 : 2;
+  for (std::int64_t panel = first; panel < last;) {
+    const std::int64_t group_end = (panel / kGroupPanels + 1) * kGroupPanels;
+    const std::int64_t take = std::min<std::int64_t>(kMaxPanels, std::min(group_end, last) - panel);
+    if constexpr (kMaxPanels == 4) {
+      if (take == 4) StreamGroup<kFormat, 4, kRows>(job, panel);
+      if (take == 3) StreamGroup<kFormat, 3, kRows>(job, panel);
+    }
+    if (take == 2) StreamGroup<kFormat, 2, kRows>(job, panel);
+    if (take == 1) StreamGroup<kFormat, 1, kRows>(job, panel);
+    panel += take;
+  }
 }
 
 template <PanelFormat kFormat>
 void StreamFormat(const LinearJob& job, std::int64_t first, std::int64_t last) {
   using Function = void (*)(const LinearJob&, std::int64_t, std::int64_t);
-  static constexpr Function kByRows[kStreamRows] = {StreamRows<kFormat, 1>, StreamRows<kFormat, 2>, StreamRows<kFormat, 3>, StreamRows<kFormat, 4>,
-                                                    StreamRows<kFormat, 5>, StreamRows<kFormat, 6>, StreamRows<kFormat, 7>, StreamRows<kFormat, 8>};
+  static constexpr Function kByRows[kStreamRows] = {StreamRows<kFormat, 1>,
+                                                    StreamRows<kFormat, 2>,
+                                                    StreamRows<kFormat, 3>,
+                                                    StreamRows<kFormat, 4>,
+                                                    StreamRows<kFormat, 5>,
+                                                    StreamRows<kFormat, 6>,
+                                                    StreamRows<kFormat, 7>,
+                                                    StreamRows<kFormat, 8>};
   kByRows[job.rows - 1](job, first, last);
 }
 
-/// weights [count][num_panels * 16] of slices [slice, slice + num_slices) of a panel, written at column `column` of rows of 64.
+/// weights [32 num_slices][16] of a panel from slice `first` on, written to rows of 64.
 template <PanelFormat kFormat>
-void Dequantize(const std::byte* slices, std::int64_t slice_bytes, std::int64_t num_slices, float* out) {
+void Dequantize(const PackedMatrix& w,
+                std::int64_t panel,
+                std::int64_t first,
+                std::int64_t num_slices,
+                float* out) {
+  const std::int64_t stride = w.slice_stride(panel);
+  PanelSlice slice = w.slice(panel, first);
   for (std::int64_t s = 0; s < num_slices; ++s) {
-    Unpack<kFormat> unpack(slices + s * slice_bytes);
-    float* at = out + s * kInputs * kGroupRows;
-    Unroll<kInputs>([&]<int kInput>() __attribute__((always_inline)) { _mm512_store_ps(at + kInput * kGroupRows, unpack.template At<kInput>()); });
+    Unpack<kFormat> unpack(slice);
+    Prefetch<kHeadBytes<kFormat>>(slice.head + kPieceSlices * stride);  // the next piece's
+    Prefetch<kBodyBytes<kFormat>>(slice.body + kPieceSlices * stride);
+    for (int octet = 0; octet < kInputs / 8; ++octet, out += 8 * kGroupRows) {
+      Unroll<8>([&]<int kJ>() __attribute__((always_inline)) {
+        _mm512_store_ps(out + kJ * kGroupRows, unpack.template At<kJ>(octet));
+      });
+    }
+    slice.head += stride;
+    slice.body += stride;
   }
 }
 
 /// acc[kRows][64] += x[kRows][count] * weights[count][64], kept in registers over the piece.
 template <int kRows>
-inline void MultiplyTile(const float* weights, const float* x, std::int64_t ldx, std::int64_t count, float* acc) {
+inline void MultiplyTile(
+    const float* weights, const float* x, std::int64_t ldx, std::int64_t count, float* acc) {
   __m512 sum[kRows][kGroupPanels];
-  for (int r = 0; r < kRows; ++r) {
-    for (int p = 0; p < kGroupPanels; ++p) sum[r][p] = _mm512_load_ps(acc + r * kGroupRows + p * kLanes);
-  }
+  Unroll<kRows * kGroupPanels>([&]<int kI>() __attribute__((always_inline)) {
+    sum[kI / kGroupPanels][kI % kGroupPanels] = _mm512_load_ps(acc + kI * kLanes);
+  });
   for (std::int64_t i = 0; i < count; ++i) {
-    __m512 w[kGroupPanels];
-    for (int p = 0; p < kGroupPanels; ++p) w[p] = _mm512_load_ps(weights + i * kGroupRows + p * kLanes);
-    for (int r = 0; r < kRows; ++r) {
-      const __m512 value = _mm512_set1_ps(x[r * ldx + i]);
-      for (int p = 0; p < kGroupPanels; ++p) sum[r][p] = _mm512_fmadd_ps(w[p], value, sum[r][p]);
+    if (i % kLanes == 0) {  // the same inputs of the next tile's rows, one line each
+      Unroll<kRows>([&]<int kR>() __attribute__((always_inline)) {
+        _mm_prefetch(x + (kRows + kR) * ldx + i, _MM_HINT_T0);
+      });
     }
+    __m512 w[kGroupPanels];
+    Unroll<kGroupPanels>([&]<int kP>() __attribute__((always_inline)) {
+      w[kP] = _mm512_load_ps(weights + i * kGroupRows + kP * kLanes);
+    });
+    Unroll<kRows>([&]<int kR>() __attribute__((always_inline)) {
+      const __m512 value = _mm512_set1_ps(x[kR * ldx + i]);
+      Unroll<kGroupPanels>([&]<int kP>() __attribute__((always_inline)) {
+        sum[kR][kP] = _mm512_fmadd_ps(w[kP], value, sum[kR][kP]);
+      });
+    });
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int p = 0; p < kGroupPanels; ++p) _mm512_store_ps(acc + r * kGroupRows + p * kLanes, sum[r][p]);
-  }
+  Unroll<kRows * kGroupPanels>([&]<int kI>() __attribute__((always_inline)) {
+    _mm512_store_ps(acc + kI * kLanes, sum[kI / kGroupPanels][kI % kGroupPanels]);
+  });
 }
 
-void MultiplyRows(const float* weights, const float* x, std::int64_t ldx, std::int64_t count, float* acc, std::int64_t num_rows) {
+void MultiplyRows(const float* weights,
+                  const float* x,
+                  std::int64_t ldx,
+                  std::int64_t count,
+                  float* acc,
+                  std::int64_t num_rows) {
   constexpr std::int64_t kRows = 6;
   std::int64_t r = 0;
-  for (; r + kRows <= num_rows; r += kRows) MultiplyTile<6>(weights, x + r * ldx, ldx, count, acc + r * kGroupRows);
+  for (; r + kRows <= num_rows; r += kRows)
+    MultiplyTile<6>(weights, x + r * ldx, ldx, count, acc + r * kGroupRows);
   using Function = void (*)(const float*, const float*, std::int64_t, std::int64_t, float*);
-  static constexpr Function kRest[kRows] = {nullptr, MultiplyTile<1>, MultiplyTile<2>, MultiplyTile<3>, MultiplyTile<4>, MultiplyTile<5>};
+  static constexpr Function kRest[kRows] = {
+      nullptr, MultiplyTile<1>, MultiplyTile<2>, MultiplyTile<3>, MultiplyTile<4>, MultiplyTile<5>};
   if (r < num_rows) kRest[num_rows - r](weights, x + r * ldx, ldx, count, acc + r * kGroupRows);
 }
 
@@ -221,7 +327,11 @@ struct Scratch {
 };
 
 template <PanelFormat kFormat>
-void TileFormat(const LinearJob& job, std::int64_t first, std::int64_t last, std::int64_t row, std::int64_t num_rows) {
+void TileFormat(const LinearJob& job,
+                std::int64_t first,
+                std::int64_t last,
+                std::int64_t row,
+                std::int64_t num_rows) {
   static thread_local std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
   const PackedMatrix& w = *job.w;
   for (std::int64_t at = 0; at < num_rows; at += Scratch::kRows) {
@@ -230,14 +340,22 @@ void TileFormat(const LinearJob& job, std::int64_t first, std::int64_t last, std
     for (std::int64_t s = 0; s < w.num_slices(); s += kPieceSlices) {
       const std::int64_t slices = std::min<std::int64_t>(kPieceSlices, w.num_slices() - s);
       for (std::int64_t p = first; p < last; ++p) {
-        Dequantize<kFormat>(w.panel(p) + s * w.slice_bytes(), w.slice_bytes(), slices, scratch->weights + (p - first) * kLanes);
+        Dequantize<kFormat>(w, p, s, slices, scratch->weights + (p - first) * kLanes);
       }
       const std::int64_t count = std::min(slices * kInputs, w.k() - s * kInputs);
-      MultiplyRows(scratch->weights, job.x + (row + at) * job.ldx + s * kInputs, job.ldx, count, scratch->acc, rows);
+      MultiplyRows(scratch->weights,
+                   job.x + (row + at) * job.ldx + s * kInputs,
+                   job.ldx,
+                   count,
+                   scratch->acc,
+                   rows);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t p = first; p < last; ++p) {
-        Epilogue(job, p, row + at + r, _mm512_load_ps(scratch->acc + r * kGroupRows + (p - first) * kLanes));
+        Epilogue(job,
+                 p,
+                 row + at + r,
+                 _mm512_load_ps(scratch->acc + r * kGroupRows + (p - first) * kLanes));
       }
     }
   }
@@ -246,31 +364,50 @@ void TileFormat(const LinearJob& job, std::int64_t first, std::int64_t last, std
 template <template <PanelFormat> typename Pick, typename... Args>
 void Dispatch(PanelFormat format, Args&&... args) {
   switch (format) {
-    case PanelFormat::kF32: return Pick<PanelFormat::kF32>::Run(args...);
-    case PanelFormat::kF16: return Pick<PanelFormat::kF16>::Run(args...);
-    case PanelFormat::kBF16: return Pick<PanelFormat::kBF16>::Run(args...);
-    case PanelFormat::kInt8: return Pick<PanelFormat::kInt8>::Run(args...);
-    case PanelFormat::kInt8x16: return Pick<PanelFormat::kInt8x16>::Run(args...);
-    case PanelFormat::kNibble: return Pick<PanelFormat::kNibble>::Run(args...);
-    case PanelFormat::kNibbleF: return Pick<PanelFormat::kNibbleF>::Run(args...);
+    case PanelFormat::kF32:
+      return Pick<PanelFormat::kF32>::Run(args...);
+    case PanelFormat::kF16:
+      return Pick<PanelFormat::kF16>::Run(args...);
+    case PanelFormat::kBF16:
+      return Pick<PanelFormat::kBF16>::Run(args...);
+    case PanelFormat::kInt8:
+      return Pick<PanelFormat::kInt8>::Run(args...);
+    case PanelFormat::kInt8x16:
+      return Pick<PanelFormat::kInt8x16>::Run(args...);
+    case PanelFormat::kNibble:
+      return Pick<PanelFormat::kNibble>::Run(args...);
+    case PanelFormat::kNibbleF:
+      return Pick<PanelFormat::kNibbleF>::Run(args...);
   }
 }
 
 template <PanelFormat kFormat>
 struct PickStream {
-  static void Run(const LinearJob& job, std::int64_t first, std::int64_t last) { StreamFormat<kFormat>(job, first, last); }
+  static void Run(const LinearJob& job, std::int64_t first, std::int64_t last) {
+    StreamFormat<kFormat>(job, first, last);
+  }
 };
 
 template <PanelFormat kFormat>
 struct PickTile {
-  static void Run(const LinearJob& job, std::int64_t first, std::int64_t last, std::int64_t row, std::int64_t num_rows) {
+  static void Run(const LinearJob& job,
+                  std::int64_t first,
+                  std::int64_t last,
+                  std::int64_t row,
+                  std::int64_t num_rows) {
     TileFormat<kFormat>(job, first, last, row, num_rows);
   }
 };
 
-void Stream(const LinearJob& job, std::int64_t first, std::int64_t last) { Dispatch<PickStream>(job.w->format(), job, first, last); }
+void Stream(const LinearJob& job, std::int64_t first, std::int64_t last) {
+  Dispatch<PickStream>(job.w->format(), job, first, last);
+}
 
-void Tile(const LinearJob& job, std::int64_t first, std::int64_t last, std::int64_t row, std::int64_t num_rows) {
+void Tile(const LinearJob& job,
+          std::int64_t first,
+          std::int64_t last,
+          std::int64_t row,
+          std::int64_t num_rows) {
   Dispatch<PickTile>(job.w->format(), job, first, last, row, num_rows);
 }
 

@@ -33,73 +33,82 @@ void PutNibbles(std::byte* base, int lane, const std::int8_t* q) {
 }
 
 int GetNibble(const std::byte* base, int lane, int input) {
-  return static_cast<int>(Get<std::uint32_t>(base, input / 8 * kLanes + lane) >> (4 * (input % 8)) & 15U);
+  return static_cast<int>(Get<std::uint32_t>(base, input / 8 * kLanes + lane) >> (4 * (input % 8)) &
+                          15U);
 }
+
+/// Where kInt8 keeps an input: four per dword.
+std::int64_t BiasedByte(int lane, int input) { return (input / 4 * kLanes + lane) * 4 + input % 4; }
 
 }  // namespace
 
-std::int64_t SliceBytes(PanelFormat format) {
-  switch (format) {
-    case PanelFormat::kF32: return kInputs * kLanes * 4;
-    case PanelFormat::kF16:
-    case PanelFormat::kBF16: return kInputs * kLanes * 2;
-    case PanelFormat::kInt8: return kLanes * 2 + kInputs * kLanes;
-    case PanelFormat::kInt8x16: return 2 * kLanes * 4 + kInputs * kLanes;
-    case PanelFormat::kNibble: return 2 * kLanes * 2 + kInputs * kLanes / 2;
-    case PanelFormat::kNibbleF: return 2 * kLanes * 4 + kInputs * kLanes / 2;
-  }
-  return 0;
-}
-
-void StoreLane(PanelFormat format, const SliceValues& values, int lane, std::byte* slice) {
+void StoreLane(PanelFormat format, const SliceValues& values, int lane, MutablePanelSlice slice) {
   switch (format) {
     case PanelFormat::kF32:
-      for (int i = 0; i < kInputs; ++i) Put(slice, i * kLanes + lane, values.value[i]);
+      for (int i = 0; i < kInputs; ++i) Put(slice.body, i * kLanes + lane, values.value[i]);
       return;
     case PanelFormat::kF16:
     case PanelFormat::kBF16:
-      for (int i = 0; i < kInputs; ++i) Put(slice, i * kLanes + lane, values.bits[i]);
+      for (int i = 0; i < kInputs; ++i) Put(slice.body, i * kLanes + lane, values.bits[i]);
       return;
     case PanelFormat::kInt8:
-      Put(slice, lane, values.half_scale);
-      for (int i = 0; i < kInputs; ++i) Put(slice + kLanes * 2, i * kLanes + lane, values.q[i]);
+      Put(slice.head, lane, values.half_scale);
+      for (int i = 0; i < kInputs; ++i)
+        Put(slice.body, BiasedByte(lane, i), static_cast<std::uint8_t>(values.q[i] + 128));
       return;
     case PanelFormat::kInt8x16:
-      for (int s = 0; s < 2; ++s) Put(slice, s * kLanes + lane, values.scale[s]);
-      for (int i = 0; i < kInputs; ++i) Put(slice + 2 * kLanes * 4, i * kLanes + lane, values.q[i]);
+      for (int s = 0; s < 2; ++s) Put(slice.head, s * kLanes + lane, values.scale[s]);
+      for (int i = 0; i < kInputs; ++i) Put(slice.body, i * kLanes + lane, values.q[i]);
       return;
     case PanelFormat::kNibble:
-      Put(slice, lane, values.half_scale);
-      Put(slice, kLanes + lane, values.half_offset);
-      PutNibbles(slice + 2 * kLanes * 2, lane, values.q);
+      Put(slice.head, lane, values.half_scale);
+      Put(slice.head, kLanes + lane, values.half_offset);
+      PutNibbles(slice.body, lane, values.q);
       return;
     case PanelFormat::kNibbleF:
-      Put(slice, lane, values.scale[0]);
-      Put(slice, kLanes + lane, values.offset);
-      PutNibbles(slice + 2 * kLanes * 4, lane, values.q);
+      Put(slice.head, lane, values.scale[0]);
+      Put(slice.head, kLanes + lane, values.offset);
+      PutNibbles(slice.body, lane, values.q);
       return;
   }
 }
 
-void LoadLane(PanelFormat format, const std::byte* slice, int lane, float* weights) {
+void LoadLane(PanelFormat format, PanelSlice slice, int lane, float* weights) {
+  const auto half = [&](std::int64_t at) {
+    return tensor::HalfToFloat(Get<std::uint16_t>(slice.head, at));
+  };
   for (int i = 0; i < kInputs; ++i) {
     const std::int64_t at = i * kLanes + lane;
     switch (format) {
-      case PanelFormat::kF32: weights[i] = Get<float>(slice, at); break;
-      case PanelFormat::kF16: weights[i] = tensor::HalfToFloat(Get<std::uint16_t>(slice, at)); break;
-      case PanelFormat::kBF16: weights[i] = tensor::BFloat16ToFloat(Get<std::uint16_t>(slice, at)); break;
-      case PanelFormat::kInt8:
-        weights[i] = tensor::HalfToFloat(Get<std::uint16_t>(slice, lane)) * static_cast<float>(Get<std::int8_t>(slice + kLanes * 2, at));
+      case PanelFormat::kF32:
+        weights[i] = Get<float>(slice.body, at);
         break;
+      case PanelFormat::kF16:
+        weights[i] = tensor::HalfToFloat(Get<std::uint16_t>(slice.body, at));
+        break;
+      case PanelFormat::kBF16:
+        weights[i] = tensor::BFloat16ToFloat(Get<std::uint16_t>(slice.body, at));
+        break;
+      case PanelFormat::kInt8: {
+        // d q written as the vector kernels compute it (panel_avx512.cc says why): every step is
+        // exact for a finite d.
+        const float v =
+            0x1p15F + static_cast<float>(Get<std::uint8_t>(slice.body, BiasedByte(lane, i)));
+        weights[i] = std::fma(half(lane), v, half(lane) * -(0x1p15F + 128.0F));
+        break;
+      }
       case PanelFormat::kInt8x16:
-        weights[i] = Get<float>(slice, i / 16 * kLanes + lane) * static_cast<float>(Get<std::int8_t>(slice + 2 * kLanes * 4, at));
+        weights[i] = Get<float>(slice.head, i / 16 * kLanes + lane) *
+                     static_cast<float>(Get<std::int8_t>(slice.body, at));
         break;
       case PanelFormat::kNibble:
-        weights[i] = std::fma(tensor::HalfToFloat(Get<std::uint16_t>(slice, lane)), static_cast<float>(GetNibble(slice + 2 * kLanes * 2, lane, i)),
-                              tensor::HalfToFloat(Get<std::uint16_t>(slice, kLanes + lane)));
+        weights[i] = std::fma(
+            half(lane), static_cast<float>(GetNibble(slice.body, lane, i)), half(kLanes + lane));
         break;
       case PanelFormat::kNibbleF:
-        weights[i] = std::fma(Get<float>(slice, lane), static_cast<float>(GetNibble(slice + 2 * kLanes * 4, lane, i)), Get<float>(slice, kLanes + lane));
+        weights[i] = std::fma(Get<float>(slice.head, lane),
+                              static_cast<float>(GetNibble(slice.body, lane, i)),
+                              Get<float>(slice.head, kLanes + lane));
         break;
     }
   }

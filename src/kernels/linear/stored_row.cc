@@ -47,7 +47,8 @@ SliceValues FromQ4K(const std::byte* block, int sub) {
   out.offset = -(HalfToFloat(U16(block + 2)) * static_cast<float>(min));
   // Two slices share 32 bytes: the even one has the low nibbles.
   const std::byte* bytes = block + 16 + sub / 2 * 32;
-  for (int i = 0; i < 32; ++i) out.q[i] = static_cast<std::int8_t>(sub % 2 == 0 ? U8(bytes + i) & 15U : U8(bytes + i) >> 4);
+  for (int i = 0; i < 32; ++i)
+    out.q[i] = static_cast<std::int8_t>(sub % 2 == 0 ? U8(bytes + i) & 15U : U8(bytes + i) >> 4);
   return out;
 }
 
@@ -61,10 +62,12 @@ SliceValues FromQ6K(const std::byte* block, int sub) {
   const float d = HalfToFloat(U16(block + 208));
   for (int i = 0; i < 32; ++i) {
     const unsigned nibble = quarter < 2 ? U8(low + i) & 15U : U8(low + i) >> 4;
-    out.q[i] = static_cast<std::int8_t>(static_cast<int>(nibble | (U8(high + i) >> (2 * quarter) & 3U) << 4) - 32);
+    out.q[i] = static_cast<std::int8_t>(
+        static_cast<int>(nibble | (U8(high + i) >> (2 * quarter) & 3U) << 4) - 32);
   }
   for (int s = 0; s < 2; ++s) {
-    out.scale[s] = d * static_cast<float>(static_cast<std::int8_t>(block[192 + half * 8 + quarter * 2 + s]));
+    out.scale[s] =
+        d * static_cast<float>(static_cast<std::int8_t>(block[192 + half * 8 + quarter * 2 + s]));
   }
   return out;
 }
@@ -102,9 +105,12 @@ SliceValues StoredRow::Slice(std::int64_t s) const {
       out.half_offset = U16(row_ + 20 * s + 2);
       SplitNibbles(row_ + 20 * s + 4, out.q);
       return out;
-    case BlockType::kQ4_K: return FromQ4K(row_ + 144 * (s / 8), static_cast<int>(s % 8));
-    case BlockType::kQ6_K: return FromQ6K(row_ + 210 * (s / 8), static_cast<int>(s % 8));
-    default: break;
+    case BlockType::kQ4_K:
+      return FromQ4K(row_ + 144 * (s / 8), static_cast<int>(s % 8));
+    case BlockType::kQ6_K:
+      return FromQ6K(row_ + 210 * (s / 8), static_cast<int>(s % 8));
+    default:
+      break;
   }
   base::CheckFailed("a packable type", "PackedMatrix::Pack refuses the others");
 }

@@ -12,7 +12,8 @@
 namespace holmes::kernels {
 namespace {
 
-/// About 30 µs of pause instructions (some 40 ns each on current server cores): longer than the gaps inside a step, shorter than a scheduler tick.
+/// About 30 µs of pause instructions (some 40 ns each on current server cores): longer than the
+/// gaps inside a step, shorter than a scheduler tick.
 constexpr int kSpins = 800;
 
 void Pause() {
@@ -35,11 +36,13 @@ int QuotaCpus() {
   std::ifstream v2("/sys/fs/cgroup/cpu.max");
   std::string quota;
   double period = 0;
-  if (v2 >> quota >> period && quota != "max" && period > 0) return static_cast<int>(std::ceil(std::atof(quota.c_str()) / period));
+  if (v2 >> quota >> period && quota != "max" && period > 0)
+    return static_cast<int>(std::ceil(std::atof(quota.c_str()) / period));
   std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
   std::ifstream v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
   double us = 0;
-  if (v1_quota >> us && v1_period >> period && us > 0 && period > 0) return static_cast<int>(std::ceil(us / period));
+  if (v1_quota >> us && v1_period >> period && us > 0 && period > 0)
+    return static_cast<int>(std::ceil(us / period));
   return 0;
 }
 
@@ -48,7 +51,9 @@ int QuotaCpus() {
 int AllowedCpus() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  const int allowed = sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : static_cast<int>(std::thread::hardware_concurrency());
+  const int allowed = sched_getaffinity(0, sizeof(mask), &mask) == 0
+                          ? CPU_COUNT(&mask)
+                          : static_cast<int>(std::thread::hardware_concurrency());
   const int quota = QuotaCpus();
   return std::max(1, quota > 0 ? std::min(allowed, quota) : allowed);
 }

@@ -1,4 +1,5 @@
-/// The compute threads: fork, join and barriers that cost few microseconds while work flows and nothing when it does not.
+/// The compute threads: fork, join and barriers that cost few microseconds while work flows and
+/// nothing when it does not.
 #pragma once
 
 #include <atomic>
@@ -10,11 +11,13 @@
 
 namespace holmes::kernels {
 
-/// CPUs that this process may use: its affinity mask, cut by the cgroup's CPU quota (rounded up). At least 1.
+/// CPUs that this process may use: its affinity mask, cut by the cgroup's CPU quota (rounded up).
+/// At least 1.
 int AllowedCpus();
 
 /// A fixed number of members; member 0 is the thread that calls Run. One Run at a time.
-/// Waiting members spin for some tens of microseconds, then sleep in the kernel, so an idle team uses no CPU.
+/// Waiting members spin for some tens of microseconds, then sleep in the kernel, so an idle team
+/// uses no CPU.
 class Team {
  public:
   struct Options {
@@ -27,12 +30,16 @@ class Team {
 
   int size() const { return size_; }
 
-  /// Calls body(member, size()) once per member, concurrently, and returns when all have returned. `body` must not throw.
+  /// Calls body(member, size()) once per member, concurrently, and returns when all have returned.
+  /// `body` must not throw.
   template <typename Body>
   void Run(Body&& body) {
     using Plain = std::remove_reference_t<Body>;
-    RunErased([](void* context, int member, int members) { (*static_cast<Plain*>(context))(member, members); },
-              const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+    RunErased(
+        [](void* context, int member, int members) {
+          (*static_cast<Plain*>(context))(member, members);
+        },
+        const_cast<void*>(static_cast<const void*>(std::addressof(body))));
   }
 
   /// Inside Run: returns when every member has come here. All members must call it equally often.
