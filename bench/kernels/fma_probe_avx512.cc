@@ -1,6 +1,6 @@
-#include "fma_probe.h"
-
 #include <immintrin.h>
+
+#include "fma_probe.h"
 
 namespace holmes::kernels {
 

@@ -1,6 +1,7 @@
-// All matrix products of one SmolLM2-135M step (30 layers, hidden 576, feed-forward 1536, keys and values 192, Q4_1; output 49152 x 576, Q8_0), on
-// as many threads as the process may use: BM_Decode/rows and BM_Prefill/rows. Weights are random; each layer has its own, so that caches are as cold as
-// in a real step.
+// All matrix products of one SmolLM2-135M step (30 layers, hidden 576, feed-forward 1536, keys and
+// values 192, Q4_1; output 49152 x 576, Q8_0), on as many threads as the process may use:
+// BM_Decode/rows and BM_Prefill/rows. Weights are random; each layer has its own, so that caches
+// are as cold as in a real step.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -42,14 +43,17 @@ double PeakGflops() {
 
 PackedMatrix RandomMatrix(BlockType type, std::int64_t n, std::int64_t k, Team& team) {
   const tensor::BlockTypeInfo& info = tensor::InfoOf(type);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(n * k / info.block_elements * info.block_bytes));
+  std::vector<std::byte> bytes(
+      static_cast<std::size_t>(n * k / info.block_elements * info.block_bytes));
   std::minstd_rand rng(1);
   for (std::byte& b : bytes) b = static_cast<std::byte>(rng() >> 8);
   const std::uint16_t halves[2] = {tensor::FloatToHalf(0.01F), tensor::FloatToHalf(-0.07F)};
   // Q4_1 has a scale and a minimum first, Q8_0 a scale.
   const std::size_t num = type == BlockType::kQ4_1 ? 2 : 1;
-  for (std::size_t at = 0; at < bytes.size(); at += static_cast<std::size_t>(info.block_bytes)) std::memcpy(bytes.data() + at, halves, 2 * num);
-  StatusOr<PackedMatrix> packed = PackedMatrix::Pack({.type = type, .n = n, .k = k, .bytes = bytes}, BestIsa(), &team);
+  for (std::size_t at = 0; at < bytes.size(); at += static_cast<std::size_t>(info.block_bytes))
+    std::memcpy(bytes.data() + at, halves, 2 * num);
+  StatusOr<PackedMatrix> packed =
+      PackedMatrix::Pack({.type = type, .n = n, .k = k, .bytes = bytes}, BestIsa(), &team);
   return *std::move(packed);
 }
 
@@ -60,19 +64,26 @@ struct Layer {
 struct Model {
   explicit Model(int num_threads) : team({.num_threads = num_threads}) {
     for (int i = 0; i < kLayers; ++i) {
-      layers.push_back({RandomMatrix(BlockType::kQ4_1, kHidden, kHidden, team), RandomMatrix(BlockType::kQ4_1, kKv, kHidden, team),
-                        RandomMatrix(BlockType::kQ4_1, kKv, kHidden, team), RandomMatrix(BlockType::kQ4_1, kHidden, kHidden, team),
-                        RandomMatrix(BlockType::kQ4_1, kWide, kHidden, team), RandomMatrix(BlockType::kQ4_1, kWide, kHidden, team),
+      layers.push_back({RandomMatrix(BlockType::kQ4_1, kHidden, kHidden, team),
+                        RandomMatrix(BlockType::kQ4_1, kKv, kHidden, team),
+                        RandomMatrix(BlockType::kQ4_1, kKv, kHidden, team),
+                        RandomMatrix(BlockType::kQ4_1, kHidden, kHidden, team),
+                        RandomMatrix(BlockType::kQ4_1, kWide, kHidden, team),
+                        RandomMatrix(BlockType::kQ4_1, kWide, kHidden, team),
                         RandomMatrix(BlockType::kQ4_1, kHidden, kWide, team)});
-      for (const PackedMatrix* w : All(layers.back())) layer_bytes += w->bytes(), layer_weights += w->n() * w->k();
+      for (const PackedMatrix* w : All(layers.back()))
+        layer_bytes += w->bytes(), layer_weights += w->n() * w->k();
     }
     head = RandomMatrix(BlockType::kQ8_0, kVocab, kHidden, team);
     x.assign(static_cast<std::size_t>(kMaxRows * kWide), 0.25F);
-    for (std::vector<float>* y : {&y0, &y1, &y2}) y->resize(static_cast<std::size_t>(kMaxRows * kWide));
+    for (std::vector<float>* y : {&y0, &y1, &y2})
+      y->resize(static_cast<std::size_t>(kMaxRows * kWide));
     logits.resize(static_cast<std::size_t>(kMaxRows * kVocab));
   }
 
-  static std::vector<const PackedMatrix*> All(const Layer& l) { return {&l.query, &l.key, &l.value, &l.output, &l.gate, &l.up, &l.down}; }
+  static std::vector<const PackedMatrix*> All(const Layer& l) {
+    return {&l.query, &l.key, &l.value, &l.output, &l.gate, &l.up, &l.down};
+  }
 
   LinearJob Job(const PackedMatrix& w, std::int64_t rows, std::vector<float>& y) const {
     return {.w = &w, .x = x.data(), .ldx = w.k(), .rows = rows, .y = y.data(), .ldy = w.n()};
@@ -81,7 +92,8 @@ struct Model {
   void Step(std::int64_t rows, std::int64_t head_rows) {
     team.Run([&](int member, int members) {
       for (const Layer& layer : layers) {
-        const LinearJob qkv[] = {Job(layer.query, rows, y0), Job(layer.key, rows, y1), Job(layer.value, rows, y2)};
+        const LinearJob qkv[] = {
+            Job(layer.query, rows, y0), Job(layer.key, rows, y1), Job(layer.value, rows, y2)};
         LinearManyInRegion(qkv, member, members);
         team.Barrier();
         LinearInRegion(Job(layer.output, rows, y0), member, members);
@@ -113,16 +125,21 @@ Model& SharedModel(int num_threads) {
   return *model;
 }
 
-void Report(benchmark::State& state, const Model& model, std::int64_t rows, std::int64_t head_rows) {
+void Report(benchmark::State& state,
+            const Model& model,
+            std::int64_t rows,
+            std::int64_t head_rows) {
   const double steps = static_cast<double>(state.iterations());
   const double bytes = static_cast<double>(model.layer_bytes + model.head.bytes());
-  const double flops = 2.0 * static_cast<double>(model.layer_weights * rows + kVocab * kHidden * head_rows);
+  const double flops =
+      2.0 * static_cast<double>(model.layer_weights * rows + kVocab * kHidden * head_rows);
   using benchmark::Counter;
   state.counters["tokens/s"] = Counter(steps * static_cast<double>(rows), Counter::kIsRate);
   state.counters["weights_GB/s"] = Counter(1e-9 * steps * bytes, Counter::kIsRate);
   state.counters["GFLOP/s"] = Counter(1e-9 * steps * flops, Counter::kIsRate);
   if (BestIsa() == Isa::kAvx512) {
-    state.counters["of_peak_%"] = Counter(1e-9 * steps * flops / (PeakGflops() * model.team.size()) * 100, Counter::kIsRate);
+    state.counters["of_peak_%"] =
+        Counter(1e-9 * steps * flops / (PeakGflops() * model.team.size()) * 100, Counter::kIsRate);
   }
 }
 
