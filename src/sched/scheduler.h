@@ -96,6 +96,8 @@ class Scheduler {
   void Abandon();
 
   bool has_work() const { return !groups_.empty(); }
+  /// Whether anything of the request is left: also a cancelled one whose step is being executed.
+  bool Contains(RequestId request) const { return groups_.contains(request); }
   /// The longest prompt plus output that one sample can have.
   int max_sequence_tokens() const { return max_sequence_tokens_; }
   const SchedulerOptions& options() const { return options_; }

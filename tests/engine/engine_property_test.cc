@@ -1,0 +1,94 @@
+// Random requests from several threads: every answer is what the whole-text reference says, every
+// sink has one end, all KV comes home.
+#include <random>
+#include <thread>
+
+#include "engine/engine_fixture.h"
+
+namespace holmes::engine {
+namespace {
+
+class EnginePropertyTest : public EngineTest {
+ protected:
+  static Request RandomRequest(std::mt19937& random) {
+    const auto uniform = [&random](int low, int high) {
+      return std::uniform_int_distribution<int>(low, high)(random);
+    };
+    Request request{.seed = static_cast<std::uint64_t>(uniform(0, 1 << 20)),
+                    .n = uniform(0, 4) == 0 ? uniform(2, 4) : 1,
+                    .max_tokens = uniform(1, 40)};
+    for (int i = uniform(1, 40); i > 0; --i)
+      request.prompt.push_back(uniform(0, 7) == 0 ? uniform(0, 18) : 1);
+    static const std::vector<std::string> kStops = {"ab",
+                                                    "abc",
+                                                    "bca",
+                                                    "DE",
+                                                    "EF",
+                                                    "\n",
+                                                    " ",
+                                                    "é",
+                                                    "😀",
+                                                    "你",
+                                                    "\xEF\xBF\xBD",
+                                                    "aa",
+                                                    "c a",
+                                                    "x\xEF\xBF\xBD"};
+    for (int i = uniform(0, 3); i > 0; --i)
+      request.stop.push_back(
+          kStops[static_cast<std::size_t>(uniform(0, static_cast<int>(kStops.size()) - 1))]);
+    request.ignore_eos = uniform(0, 2) == 0;
+    request.skip_special_tokens = uniform(0, 1) == 0;
+    request.min_tokens = uniform(0, 5);
+    request.priority = uniform(-1, 1);
+    request.sampling.logprobs = uniform(0, 3) == 0;
+    if (uniform(0, 5) == 0) request.stop_token_ids = {uniform(0, 18)};
+    if (uniform(0, 1) == 0) request.cache_salt = "other";
+    return request;
+  }
+
+  void RunMany(int threads, int per_thread) {
+    std::vector<std::thread> clients;
+    for (int t = 0; t < threads; ++t) {
+      clients.emplace_back([this, t, per_thread] {
+        std::mt19937 random(static_cast<std::uint32_t>(1000 + t));
+        std::vector<Running> open;
+        for (int i = 0; i < per_thread; ++i) {
+          open.push_back(Submit(RandomRequest(random)));
+          const Running& newest = open.back();
+          if (random() % 8 == 0) {
+            if (random() % 2 == 0) newest.events->AwaitTokens(random() % 4);
+            engine_->Cancel(newest.id);
+            newest.events->Await();
+            for (const SampleResult& sample : newest.events->samples())
+              EXPECT_TRUE(sample.finish.has_value());
+            open.pop_back();
+          }
+          if (open.size() < 6) continue;
+          for (const Running& running : open) ExpectAnswer(running);
+          open.clear();
+        }
+        for (const Running& running : open) ExpectAnswer(running);
+      });
+    }
+    for (std::thread& client : clients) client.join();
+  }
+};
+
+TEST_F(EnginePropertyTest, AThousandRandomRequests) {
+  options_.output_workers = 2;
+  Start();
+  RunMany(4, 250);
+  EXPECT_EQ(engine_->Stats().requests_submitted, 1000U);
+  ExpectBaseline();
+}
+
+TEST_F(EnginePropertyTest, UnderPressureOfKvBlocks) {
+  info_.kv_groups = {{.num_blocks = 26, .block_tokens = 4}};
+  Start();
+  RunMany(4, 80);
+  EXPECT_GT(engine_->Stats().preemptions, 0U);
+  ExpectBaseline();
+}
+
+}  // namespace
+}  // namespace holmes::engine
