@@ -85,14 +85,14 @@ struct Request {
   std::optional<std::uint64_t> seed;
   int n = 1;                 // samples; they share the prompt's KV blocks
   int max_tokens = 0;        // new tokens per sample; 0 = up to the context's end
-  int min_tokens = 0;
+  int min_tokens = 0;        // end ids and stop_token_ids cannot be drawn before; stop strings still end it
   bool ignore_eos = false;   // end-of-generation ids do not end it (stop strings still do)
   bool skip_special_tokens = true;
   std::vector<std::string> stop;        // matched on text; never part of the output
   std::vector<TokenId> stop_token_ids;  // end a sample; their text is not output
   AdapterId adapter{0};
   std::string cache_salt;               // tenants with different salts never share KV
-  int priority = 0;
+  int priority = 0;  // smaller goes first; equal ones by arrival
   std::optional<base::Clock::TimePoint> deadline;
 };
 

@@ -92,16 +92,18 @@ bool KvManager::TryReserve(SequenceId id,
                            int spare_blocks,
                            std::vector<Copy>& copies) {
   Sequence& sequence = At(id);
-  std::vector<int> needed(pools_.size());
-  for (std::size_t g = 0; g < pools_.size(); ++g) {
+  const auto needed = [&](std::size_t g) {
     const int wanted = CeilDiv(up_to_tokens, options_.groups[g].block_tokens);
     const int missing = std::max(0, wanted - static_cast<int>(sequence.tables[g].size()));
-    needed[g] = missing + NumShared(sequence, static_cast<int>(g), written_from, up_to_tokens);
+    return missing + NumShared(sequence, static_cast<int>(g), written_from, up_to_tokens);
+  };
+  for (std::size_t g = 0; g < pools_.size(); ++g) {
     const int available = pools_[g].num_free() + pools_[g].num_cached();
-    if (needed[g] > 0 && needed[g] + spare_blocks > available) return false;
+    const int count = needed(g);
+    if (count > 0 && count + spare_blocks > available) return false;
   }
   for (std::size_t g = 0; g < pools_.size(); ++g) {
-    if (needed[g] > 0) EvictFor(static_cast<int>(g), needed[g]);
+    if (const int count = needed(g); count > 0) EvictFor(static_cast<int>(g), count);
     std::vector<BlockId>& table = sequence.tables[g];
     const int block_tokens = options_.groups[g].block_tokens;
     const auto end = static_cast<std::size_t>(CeilDiv(up_to_tokens, block_tokens));

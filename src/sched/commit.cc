@@ -22,9 +22,8 @@ std::vector<Accepted> Scheduler::Commit(StepResult result) {
 void Scheduler::CommitRow(const InFlight& planned,
                           RowResult& row,
                           std::vector<Accepted>& accepted) {
-  HOLMES_CHECK(row.sequence == planned.sequence, "a step's result keeps the plan's order");
-  Sequence* sequence = Find(planned.sequence);
-  HOLMES_CHECK(sequence != nullptr, "a sequence left while its step ran");
+  Sequence* sequence = planned.sequence;
+  HOLMES_CHECK(row.sequence == sequence->id, "a step's result keeps the plan's order");
   sequence->in_flight = false;
   if (sequence->state == SequenceState::kEnded) return Erase(*sequence);
 
@@ -73,8 +72,7 @@ void Scheduler::Abandon() {
   HOLMES_CHECK(outstanding_, "no plan is outstanding");
   outstanding_ = false;
   for (const InFlight& row : std::exchange(in_flight_, {})) {
-    Sequence* sequence = Find(row.sequence);
-    HOLMES_CHECK(sequence != nullptr, "a sequence left while its step ran");
+    Sequence* sequence = row.sequence;
     sequence->in_flight = false;
     if (sequence->state == SequenceState::kEnded) {
       Erase(*sequence);

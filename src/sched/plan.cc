@@ -12,6 +12,7 @@ Planned Scheduler::Plan() {
   ExpireDeadlines(planned.expired);
   StepPlan& plan = planned.plan;
   Budget budget{.tokens = options_.max_tokens_per_step, .rows = options_.max_rows_per_step};
+  plan.rows.reserve(running_.size());
   PlanDecodes(plan, budget);
   if (!plan.empty()) budget.tokens = std::min(budget.tokens, options_.max_prefill_tokens_per_step);
   PlanPrefills(plan, budget);
@@ -38,9 +39,11 @@ void Scheduler::PlanDecodes(StepPlan& plan, Budget& budget) {
   for (auto it = running_.begin(); it != running_.end();) {
     Sequence& sequence = *it->second;
     const OrderKey key = sequence.key;
-    if (sequence.num_pending() == 1 && ReserveOrPreempt(sequence, plan))
+    const std::uint64_t preemptions = preemptions_;
+    if (sequence.num_pending() == 1 && ReserveOrPreempt(sequence, plan)) {
       AddRow(sequence, 1, plan, budget);
-    it = running_.upper_bound(key);
+    }
+    it = preemptions == preemptions_ ? std::next(it) : running_.upper_bound(key);
   }
 }
 
@@ -69,11 +72,13 @@ bool Scheduler::TakeBlocksFromOthers(const Sequence& wanting) {
 }
 
 bool Scheduler::TryReserve(Sequence& sequence, int up_to_tokens, int spare_blocks, StepPlan& plan) {
-  std::vector<kvcache::Copy> copies;
-  if (!kv_->TryReserve(sequence.id, sequence.computed, up_to_tokens, spare_blocks, copies))
+  copies_.clear();
+  if (!kv_->TryReserve(sequence.id, sequence.computed, up_to_tokens, spare_blocks, copies_)) {
     return false;
-  for (const kvcache::Copy& copy : copies)
+  }
+  for (const kvcache::Copy& copy : copies_) {
     plan.copies.push_back({.kv_group = copy.group, .from = copy.from, .to = copy.to});
+  }
   sequence.holds_blocks = true;
   return true;
 }
@@ -156,7 +161,7 @@ void Scheduler::AddRow(Sequence& sequence, int num_tokens, StepPlan& plan, Budge
     const std::span<const BlockId> table = kv_->table(sequence.id, g).first(used);
     row.tables.push_back({.kv_group = g, .blocks = {table.begin(), table.end()}});
   }
-  in_flight_.push_back({.sequence = sequence.id,
+  in_flight_.push_back({.sequence = &sequence,
                         .first_position = row.first_position,
                         .num_tokens = num_tokens,
                         .num_draft = row.num_draft,

@@ -158,13 +158,14 @@ class Scheduler {
   std::set<std::pair<base::Clock::TimePoint, RequestId>> deadlines_;
   /// The outstanding plan's rows, without their tables.
   struct InFlight {
-    SequenceId sequence;
+    Sequence* sequence = nullptr;  // stays until the step is committed
     int first_position = 0;
     int num_tokens = 0;
     int num_draft = 0;
     bool sample = false;
   };
   std::vector<InFlight> in_flight_;
+  std::vector<kvcache::Copy> copies_;  // scratch of TryReserve
   bool outstanding_ = false;
   std::uint64_t next_step_ = 1;
   std::uint64_t next_arrival_ = 1;
