@@ -145,7 +145,7 @@ StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const model::Graph& graph, c
   HOLMES_RETURN_IF_ERROR(CheckFits(graph, options, num_blocks));
 
   auto team = std::make_unique<kernels::Team>(kernels::Team::Options{.num_threads = options.num_threads});
-  HOLMES_ASSIGN_OR_RETURN(std::unique_ptr<PackedModel> model, PackedModel::Pack(graph, info.context_tokens, options.isa, *team));
+  HOLMES_ASSIGN_OR_RETURN(std::unique_ptr<PackedModel> model, PackedModel::Pack(graph, info.context_tokens, options.isa, *team, options.on_packed));
   std::vector<std::unique_ptr<KvArena>> arenas;
   for (const model::KvGroup& group : graph.kv_groups) {
     HOLMES_ASSIGN_OR_RETURN(arenas.emplace_back(), KvArena::Create(group, num_blocks));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "base/status.h"
@@ -20,6 +21,8 @@ struct CpuBackendOptions {
   std::int64_t kv_cache_bytes = 0;
   int max_tokens_per_step = 512;
   int max_rows_per_step = 64;
+  /// Told how many of the model's operations are packed, on the calling thread.
+  std::function<void(int done, int total)> on_packed;
 };
 
 /// Packs the weights and takes all memory. The graph's ModelSource may be closed afterwards.

@@ -77,7 +77,8 @@ std::int64_t BytesOf(const model::Linear& linear) { return static_cast<std::int6
 }  // namespace
 
 StatusOr<std::unique_ptr<PackedModel>> PackedModel::Pack(const model::Graph& graph, int context_tokens, kernels::Isa isa,
-                                                         kernels::Team& team) {
+                                                         kernels::Team& team,
+                                                         const std::function<void(int, int)>& on_packed) {
   const Packer packer(isa, team);
   auto out = std::make_unique<PackedModel>();
   out->vocab_size = graph.vocab_size;
@@ -91,6 +92,7 @@ StatusOr<std::unique_ptr<PackedModel>> PackedModel::Pack(const model::Graph& gra
       out->kv_size = std::max(out->kv_size, attention->num_kv_heads * attention->head_dim);
     }
     out->ops.push_back(std::move(packed));
+    if (on_packed) on_packed(static_cast<int>(out->ops.size()), static_cast<int>(graph.ops.size()));
   }
   HOLMES_ASSIGN_OR_RETURN(out->output_norm, packer.Norm(graph.output_norm));
   if (!graph.tied_output()) {

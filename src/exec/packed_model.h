@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <variant>
@@ -62,7 +63,8 @@ struct PackedModel {
 
   /// Errors: those of PackedMatrix::Pack, with the tensor's name.
   static StatusOr<std::unique_ptr<PackedModel>> Pack(const model::Graph& graph, int context_tokens, kernels::Isa isa,
-                                                     kernels::Team& team);
+                                                     kernels::Team& team,
+                                                     const std::function<void(int, int)>& on_packed = nullptr);
 };
 
 /// What the packed weights of `graph` will take, before anything is packed. Bytes.
