@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -22,27 +21,6 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-struct Unit {
-  std::string_view name;
-  std::int64_t bytes;
-};
-constexpr std::int64_t kKi = 1024;
-constexpr std::array<Unit, 15> kUnits = {{{"", 1},
-                                          {"b", 1},
-                                          {"k", kKi},
-                                          {"kib", kKi},
-                                          {"kb", 1000},
-                                          {"m", kKi* kKi},
-                                          {"mib", kKi* kKi},
-                                          {"mb", 1'000'000},
-                                          {"g", kKi* kKi* kKi},
-                                          {"gib", kKi* kKi* kKi},
-                                          {"gb", 1'000'000'000},
-                                          {"t", kKi* kKi* kKi* kKi},
-                                          {"tib", kKi* kKi* kKi* kKi},
-                                          {"tb", 1'000'000'000'000},
-                                          {"bytes", 1}}};
-
 std::string Lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -58,35 +36,11 @@ std::optional<T> ParseNumber(std::string_view text) {
   return value;
 }
 
-std::optional<std::int64_t> ParseBytes(std::string_view text) {
-  std::size_t digits = 0;
-  while (digits < text.size() &&
-         (std::isdigit(static_cast<unsigned char>(text[digits])) != 0 || text[digits] == '.'))
-    ++digits;
-  const std::optional<double> number = ParseNumber<double>(text.substr(0, digits));
-  std::string_view rest = text.substr(digits);
-  while (rest.starts_with(' ')) rest.remove_prefix(1);
-  const std::string unit = Lower(rest);
-  const auto* found =
-      std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& one) { return one.name == unit; });
-  if (!number || found == kUnits.end()) return std::nullopt;
-  const double bytes = *number * static_cast<double>(found->bytes);
-  if (bytes > 9e18) return std::nullopt;
-  return static_cast<std::int64_t>(std::llround(bytes));
-}
-
 std::optional<bool> ParseBool(std::string_view text) {
   const std::string low = Lower(text);
   if (low == "true" || low == "yes" || low == "on" || low == "1") return true;
   if (low == "false" || low == "no" || low == "off" || low == "0") return false;
   return std::nullopt;
-}
-
-std::string BytesText(std::int64_t bytes) {
-  if (bytes != 0 && bytes % (kKi * kKi * kKi) == 0)
-    return fmt::format("{}GiB", bytes / (kKi * kKi * kKi));
-  if (bytes != 0 && bytes % (kKi * kKi) == 0) return fmt::format("{}MiB", bytes / (kKi * kKi));
-  return fmt::format("{}", bytes);
 }
 
 Status Refused(const OptionSpec& spec,
@@ -155,7 +109,6 @@ std::string ValueName(const OptionSpec& spec) {
   if (!spec.value_name.empty()) return spec.value_name;
   return std::visit(Overloaded{[](const std::string*) { return "TEXT"; },
                                [](const bool*) { return ""; },
-                               [](const ByteSize*) { return "BYTES"; },
                                [](const auto*) { return "N"; }},
                     spec.target);
 }
@@ -177,7 +130,6 @@ std::string ValueText(const OptionSpec& spec) {
   return std::visit(
       Overloaded{[](const std::string* value) { return *value; },
                  [](const bool* value) { return std::string(*value ? "on" : "off"); },
-                 [](const ByteSize* value) { return BytesText(value->bytes); },
                  [](const double* value) { return NumberText(*value); },
                  [](const int* value) { return fmt::format("{}", *value); },
                  [](const std::int64_t* value) { return fmt::format("{}", *value); },
@@ -194,12 +146,6 @@ Status SetValue(const OptionSpec& spec, std::string_view text, std::string_view 
             const std::optional<bool> value = ParseBool(text);
             if (!value) return Refused(spec, text, where, "true or false");
             *target = *value;
-            return OkStatus();
-          },
-          [&](ByteSize* target) {
-            const std::optional<std::int64_t> value = ParseBytes(text);
-            if (!value) return Refused(spec, text, where, "a size such as 512MiB or 2GiB");
-            target->bytes = *value;
             return OkStatus();
           },
           [&](int* target) { return SetNumber<int>(spec, text, where, target); },

@@ -14,11 +14,6 @@
 
 namespace holmes::app {
 
-/// A count of bytes, written as "512MiB", "2GB", "2G" (= GiB) or a plain number.
-struct ByteSize {
-  std::int64_t bytes = 0;
-};
-
 /// Where the value goes. What it points to at first is the default; an empty optional prints as
 /// "the model's".
 using OptionTarget = std::variant<std::string*,
@@ -26,7 +21,6 @@ using OptionTarget = std::variant<std::string*,
                                   int*,
                                   std::int64_t*,
                                   double*,
-                                  ByteSize*,
                                   std::optional<std::int64_t>*,
                                   std::optional<double>*>;
 

@@ -62,7 +62,7 @@ class OptionsTest : public ::testing::Test {
   fs::path dir_;
   std::string model_;
   int port_ = 8000;
-  ByteSize kv_cache_;
+  std::int64_t kv_cache_ = 0;
   std::string simd_ = "auto";
   std::optional<double> temperature_;
   bool stats_ = false;
@@ -80,7 +80,7 @@ TEST_F(OptionsTest, ReadsEveryKindFromFlags) {
   const Status status = Parse({"a.gguf",
                                "-p",
                                "1234",
-                               "--kv-cache=512MiB",
+                               "--kv-cache=512",
                                "--simd",
                                "scalar",
                                "--temperature",
@@ -89,7 +89,7 @@ TEST_F(OptionsTest, ReadsEveryKindFromFlags) {
   ASSERT_TRUE(status.ok()) << status.ToString();
   EXPECT_EQ(model_, "a.gguf");
   EXPECT_EQ(port_, 1234);
-  EXPECT_EQ(kv_cache_.bytes, 512LL << 20);
+  EXPECT_EQ(kv_cache_, 512);
   EXPECT_EQ(simd_, "scalar");
   EXPECT_EQ(temperature_, 0.5);
   EXPECT_TRUE(stats_);
@@ -157,7 +157,7 @@ TEST_F(OptionsTest, ABadValueNamesOptionValueAndRange) {
               HasSubstr("holmes.yaml:1: port: \"80x\" is not a whole number"));
   for (const char* bad : {"nan", "3", "", "1e999", "0x1"})
     EXPECT_FALSE(Parse({"--temperature=" + std::string(bad)}).ok()) << bad;
-  for (const char* bad : {"-1", "1XB", "MiB", "99999999999TiB"})
+  for (const char* bad : {"1.5", "1k", "99999999999999999999"})
     EXPECT_FALSE(Parse({"--kv-cache=" + std::string(bad)}).ok()) << bad;
   EXPECT_THAT(Message(Parse({"--simd", "avx51"})), HasSubstr("did you mean avx512?"));
   EXPECT_FALSE(Parse({"--stats=maybe"}).ok());
