@@ -18,10 +18,7 @@
 #include "weights/printable.h"
 #include "weights/safetensors.h"
 #include "weights/source_index.h"
-#if __has_include("weights/tokenizer_json.h")
 #include "weights/tokenizer_json.h"
-#define HOLMES_HAS_TOKENIZER_JSON
-#endif
 
 namespace holmes::weights {
 namespace {
@@ -229,16 +226,10 @@ StatusOr<text::VocabSpec> ReadVocab(const std::string& folder, const HfConfig& c
                      "{}: the tokenizer is missing; download tokenizer.json of this model", path))
                : text.status();
   }
-#ifdef HOLMES_HAS_TOKENIZER_JSON
   StatusOr<text::VocabSpec> spec = ReadTokenizerJson(*text);
   if (!spec.ok()) return spec.status().WithContext(path);
   config.Complete(*spec);
   return spec;
-#else
-  static_cast<void>(config);
-  return base::UnimplementedError(
-      fmt::format("{}: tokenizer.json is not supported; use a .gguf file of this model", path));
-#endif
 }
 
 std::string FolderName(const std::string& folder) {
