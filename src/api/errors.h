@@ -10,8 +10,8 @@ namespace holmes::api {
 
 struct ErrorResponse {
   int http_status = 500;
-  std::string body;              // {"error": {"message", "type", "param", "code"}}
-  int retry_after_seconds = 0;   // for 429 and 503; 0 = no header
+  std::string body;             // {"error": {"message", "type", "param", "code"}}
+  int retry_after_seconds = 0;  // for 429 and 503; 0 = no header
 };
 
 /// Precondition: !status.ok().

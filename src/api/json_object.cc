@@ -28,36 +28,52 @@ StatusOr<json::value> ParseJson(std::string_view body) {
       if (!only_space) error = json::error::extra_data;
     }
     if (!error) parser.finish(error);
-    if (error) return base::InvalidArgumentError(fmt::format("the body is not valid JSON: {} at byte {}", error.message(), used));
+    if (error)
+      return base::InvalidArgumentError(
+          fmt::format("the body is not valid JSON: {} at byte {}", error.message(), used));
     value = parser.release();
   } catch (const std::exception& exception) {
-    return base::InvalidArgumentError(fmt::format("the body cannot be read as JSON: {}", exception.what()));
+    return base::InvalidArgumentError(
+        fmt::format("the body cannot be read as JSON: {}", exception.what()));
   }
   return value;
 }
 
 std::string_view KindName(const json::value& value) {
   switch (value.kind()) {
-    case json::kind::null: return "null";
-    case json::kind::bool_: return "boolean";
+    case json::kind::null:
+      return "null";
+    case json::kind::bool_:
+      return "boolean";
     case json::kind::int64:
-    case json::kind::uint64: return "integer";
-    case json::kind::double_: return "number";
-    case json::kind::string: return "string";
-    case json::kind::array: return "array";
-    case json::kind::object: return "object";
+    case json::kind::uint64:
+      return "integer";
+    case json::kind::double_:
+      return "number";
+    case json::kind::string:
+      return "string";
+    case json::kind::array:
+      return "array";
+    case json::kind::object:
+      return "object";
   }
   return "unknown";
 }
 
 text::Value ToTemplateValue(const json::value& value) {
   switch (value.kind()) {
-    case json::kind::null: return {};
-    case json::kind::bool_: return value.get_bool();
-    case json::kind::int64: return std::int64_t{value.get_int64()};
-    case json::kind::uint64: return static_cast<double>(value.get_uint64());
-    case json::kind::double_: return value.get_double();
-    case json::kind::string: return std::string(value.get_string());
+    case json::kind::null:
+      return {};
+    case json::kind::bool_:
+      return value.get_bool();
+    case json::kind::int64:
+      return std::int64_t{value.get_int64()};
+    case json::kind::uint64:
+      return static_cast<double>(value.get_uint64());
+    case json::kind::double_:
+      return value.get_double();
+    case json::kind::string:
+      return std::string(value.get_string());
     case json::kind::array: {
       text::List list;
       for (const json::value& item : value.get_array()) list.push_back(ToTemplateValue(item));
@@ -65,7 +81,8 @@ text::Value ToTemplateValue(const json::value& value) {
     }
     case json::kind::object: {
       text::Dict dict;
-      for (const auto& item : value.get_object()) dict.emplace_back(std::string(item.key()), ToTemplateValue(item.value()));
+      for (const auto& item : value.get_object())
+        dict.emplace_back(std::string(item.key()), ToTemplateValue(item.value()));
       return dict;
     }
   }
@@ -87,14 +104,20 @@ void ObjectReader::Fail(std::string_view name, std::string message) {
 void ObjectReader::FailUnsupported(std::string_view name) {
   if (!status_.ok()) return;
   const std::string field = prefix_ + std::string(name);
-  status_ = base::UnimplementedError(fmt::format("'{}' is not supported yet; leave it out", field)).WithParam(field);
+  status_ = base::UnimplementedError(fmt::format("'{}' is not supported yet; leave it out", field))
+                .WithParam(field);
 }
 
-void ObjectReader::FailKind(std::string_view name, const json::value& found, std::string_view expected) {
+void ObjectReader::FailKind(std::string_view name,
+                            const json::value& found,
+                            std::string_view expected) {
   Fail(name, fmt::format("is of type {}, {} is expected", KindName(found), expected));
 }
 
-std::optional<double> ObjectReader::Number(std::string_view name, double low, double high, bool low_excluded) {
+std::optional<double> ObjectReader::Number(std::string_view name,
+                                           double low,
+                                           double high,
+                                           bool low_excluded) {
   const json::value* value = Get(name);
   if (value == nullptr) return std::nullopt;
   if (!value->is_number()) {
@@ -102,15 +125,23 @@ std::optional<double> ObjectReader::Number(std::string_view name, double low, do
     return std::nullopt;
   }
   const double number = value->to_number<double>();
-  const bool fits = std::isfinite(number) && number <= high && (low_excluded ? number > low : number >= low);
+  const bool fits =
+      std::isfinite(number) && number <= high && (low_excluded ? number > low : number >= low);
   if (!fits) {
-    Fail(name, fmt::format("is {}, a number {} {} and at most {} is expected", number, low_excluded ? "above" : "of at least", low, high));
+    Fail(name,
+         fmt::format("is {}, a number {} {} and at most {} is expected",
+                     number,
+                     low_excluded ? "above" : "of at least",
+                     low,
+                     high));
     return std::nullopt;
   }
   return number;
 }
 
-std::optional<std::int64_t> ObjectReader::Integer(std::string_view name, std::int64_t low, std::int64_t high) {
+std::optional<std::int64_t> ObjectReader::Integer(std::string_view name,
+                                                  std::int64_t low,
+                                                  std::int64_t high) {
   const json::value* value = Get(name);
   if (value == nullptr) return std::nullopt;
   json::error_code error;
@@ -177,7 +208,8 @@ Status ObjectReader::Finish() {
   for (const auto& item : object_) {
     const std::string name(item.key());
     if (known_.contains(name)) continue;
-    Fail(name, fmt::format("is not a known field; the nearest one is '{}'", base::Nearest(name, known_)));
+    Fail(name,
+         fmt::format("is not a known field; the nearest one is '{}'", base::Nearest(name, known_)));
     break;
   }
   return status_;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <boost/json.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -28,11 +27,15 @@ text::Value ToTemplateValue(const boost::json::value& value);
 class ObjectReader {
  public:
   /// `prefix` goes before field names in errors ("stream_options.").
-  ObjectReader(const boost::json::object& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
+  ObjectReader(const boost::json::object& object, std::string prefix)
+      : object_(object), prefix_(std::move(prefix)) {}
 
   /// Null when absent or null. Marks the field as known.
   const boost::json::value* Get(std::string_view name);
-  std::optional<double> Number(std::string_view name, double low, double high, bool low_excluded = false);
+  std::optional<double> Number(std::string_view name,
+                               double low,
+                               double high,
+                               bool low_excluded = false);
   std::optional<std::int64_t> Integer(std::string_view name, std::int64_t low, std::int64_t high);
   std::optional<bool> Bool(std::string_view name);
   std::optional<std::string> String(std::string_view name);
@@ -41,7 +44,8 @@ class ObjectReader {
 
   /// The field is known and accepted without effect (metadata of the caller).
   void Accept(std::string_view name) { known_.insert(std::string(name)); }
-  /// The field is known but not supported: an error unless `harmless` says that this value asks for nothing.
+  /// The field is known but not supported: an error unless `harmless` says that this value asks for
+  /// nothing.
   template <typename Harmless>
   void Refuse(std::string_view name, Harmless&& harmless) {
     const boost::json::value* value = Get(name);

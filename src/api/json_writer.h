@@ -1,4 +1,5 @@
-/// Writing JSON without a document in between. Never fails: invalid UTF-8 becomes U+FFFD, numbers that JSON lacks become null.
+/// Writing JSON without a document in between. Never fails: invalid UTF-8 becomes U+FFFD, numbers
+/// that JSON lacks become null.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,14 @@ namespace holmes::api {
 namespace {
 
 void WriteHead(JsonWriter& json, const ResponseHead& head, std::string_view object) {
-  json.Key("id").String(head.id).Key("object").String(object).Key("created").Int(head.created).Key("model").String(head.model);
+  json.Key("id")
+      .String(head.id)
+      .Key("object")
+      .String(object)
+      .Key("created")
+      .Int(head.created)
+      .Key("model")
+      .String(head.model);
 }
 
 void WriteUsage(JsonWriter& json, const Usage& usage) {
@@ -19,7 +26,11 @@ void WriteUsage(JsonWriter& json, const Usage& usage) {
   json.Key("prompt_tokens").Int(usage.prompt_tokens);
   json.Key("completion_tokens").Int(usage.completion_tokens);
   json.Key("total_tokens").Int(usage.prompt_tokens + usage.completion_tokens);
-  json.Key("prompt_tokens_details").BeginObject().Key("cached_tokens").Int(usage.cached_tokens).EndObject();
+  json.Key("prompt_tokens_details")
+      .BeginObject()
+      .Key("cached_tokens")
+      .Int(usage.cached_tokens)
+      .EndObject();
   json.EndObject();
 }
 
@@ -62,7 +73,9 @@ int CountCharacters(std::string_view text) {
 }
 
 /// The older format: parallel arrays.
-void WriteCompletionLogprobs(JsonWriter& json, const std::optional<std::vector<TokenLogprob>>& logprobs, int text_offset) {
+void WriteCompletionLogprobs(JsonWriter& json,
+                             const std::optional<std::vector<TokenLogprob>>& logprobs,
+                             int text_offset) {
   json.Key("logprobs");
   if (!logprobs) {
     json.Null();
@@ -97,14 +110,22 @@ std::string MakeId(std::string_view prefix) {
   return out;
 }
 
-std::string ChatCompletionBody(const ResponseHead& head, const std::vector<Choice>& choices, const Usage& usage) {
+std::string ChatCompletionBody(const ResponseHead& head,
+                               const std::vector<Choice>& choices,
+                               const Usage& usage) {
   JsonWriter json;
   json.BeginObject();
   WriteHead(json, head, "chat.completion");
   json.Key("choices").BeginArray();
   for (const Choice& choice : choices) {
     json.BeginObject().Key("index").Int(choice.index).Key("message").BeginObject();
-    json.Key("role").String("assistant").Key("content").String(choice.text).Key("refusal").Null().EndObject();
+    json.Key("role")
+        .String("assistant")
+        .Key("content")
+        .String(choice.text)
+        .Key("refusal")
+        .Null()
+        .EndObject();
     WriteChatLogprobs(json, choice.logprobs);
     WriteFinishReason(json, choice.finish_reason);
     json.EndObject();
@@ -115,7 +136,9 @@ std::string ChatCompletionBody(const ResponseHead& head, const std::vector<Choic
   return json.Take();
 }
 
-std::string CompletionBody(const ResponseHead& head, const std::vector<Choice>& choices, const Usage& usage) {
+std::string CompletionBody(const ResponseHead& head,
+                           const std::vector<Choice>& choices,
+                           const Usage& usage) {
   JsonWriter json;
   json.BeginObject();
   WriteHead(json, head, "text_completion");
@@ -137,7 +160,13 @@ std::string ChatRoleChunk(const ResponseHead& head, int index, bool include_usag
   json.BeginObject();
   WriteHead(json, head, "chat.completion.chunk");
   json.Key("choices").BeginArray().BeginObject().Key("index").Int(index);
-  json.Key("delta").BeginObject().Key("role").String("assistant").Key("content").String("").EndObject();
+  json.Key("delta")
+      .BeginObject()
+      .Key("role")
+      .String("assistant")
+      .Key("content")
+      .String("")
+      .EndObject();
   json.Key("logprobs").Null();
   WriteFinishReason(json, "");
   json.EndObject().EndArray().Key("seed").Uint(head.seed);
@@ -150,7 +179,13 @@ std::string ChatDeltaChunk(const ResponseHead& head, const Choice& choice, bool 
   JsonWriter json;
   json.BeginObject();
   WriteHead(json, head, "chat.completion.chunk");
-  json.Key("choices").BeginArray().BeginObject().Key("index").Int(choice.index).Key("delta").BeginObject();
+  json.Key("choices")
+      .BeginArray()
+      .BeginObject()
+      .Key("index")
+      .Int(choice.index)
+      .Key("delta")
+      .BeginObject();
   if (!choice.text.empty()) json.Key("content").String(choice.text);
   json.EndObject();
   WriteChatLogprobs(json, choice.logprobs);
@@ -161,11 +196,20 @@ std::string ChatDeltaChunk(const ResponseHead& head, const Choice& choice, bool 
   return json.Take();
 }
 
-std::string CompletionDeltaChunk(const ResponseHead& head, const Choice& choice, int text_offset, bool include_usage) {
+std::string CompletionDeltaChunk(const ResponseHead& head,
+                                 const Choice& choice,
+                                 int text_offset,
+                                 bool include_usage) {
   JsonWriter json;
   json.BeginObject();
   WriteHead(json, head, "text_completion");
-  json.Key("choices").BeginArray().BeginObject().Key("index").Int(choice.index).Key("text").String(choice.text);
+  json.Key("choices")
+      .BeginArray()
+      .BeginObject()
+      .Key("index")
+      .Int(choice.index)
+      .Key("text")
+      .String(choice.text);
   WriteCompletionLogprobs(json, choice.logprobs, text_offset);
   WriteFinishReason(json, choice.finish_reason);
   json.EndObject().EndArray().Key("seed").Uint(head.seed);
@@ -189,7 +233,8 @@ std::string SseEvent(std::string_view json) { return fmt::format("data: {}\n\n",
 namespace {
 
 void WriteModel(JsonWriter& json, const ModelCard& model) {
-  json.BeginObject().Key("id").String(model.id).Key("object").String("model").Key("created").Int(model.created);
+  json.BeginObject().Key("id").String(model.id).Key("object").String("model").Key("created").Int(
+      model.created);
   json.Key("owned_by").String("holmes").Key("max_model_len").Int(model.context_tokens).EndObject();
 }
 
@@ -211,7 +256,13 @@ std::string ModelListBody(const std::vector<ModelCard>& models) {
 
 std::string TokenizeBody(const std::vector<TokenId>& tokens, int context_tokens) {
   JsonWriter json;
-  json.BeginObject().Key("count").Int(static_cast<std::int64_t>(tokens.size())).Key("max_model_len").Int(context_tokens).Key("tokens").BeginArray();
+  json.BeginObject()
+      .Key("count")
+      .Int(static_cast<std::int64_t>(tokens.size()))
+      .Key("max_model_len")
+      .Int(context_tokens)
+      .Key("tokens")
+      .BeginArray();
   for (const TokenId id : tokens) json.Int(id);
   json.EndArray().EndObject();
   return json.Take();

@@ -28,7 +28,7 @@ struct TokenLogprob {
 
 /// What all parts of one answer share.
 struct ResponseHead {
-  std::string id;            // MakeId
+  std::string id;  // MakeId
   std::string model;
   std::int64_t created = 0;  // Unix seconds
   std::uint64_t seed = 0;
@@ -38,21 +38,29 @@ struct Choice {
   int index = 0;
   std::string text;
   std::optional<std::vector<TokenLogprob>> logprobs;  // set when asked for
-  std::string_view finish_reason;                     // "stop" or "length"; empty in a chunk that is not the last
+  std::string_view finish_reason;  // "stop" or "length"; empty in a chunk that is not the last
 };
 
 /// "chatcmpl-" or "cmpl-" and 24 random characters.
 std::string MakeId(std::string_view prefix);
 
-std::string ChatCompletionBody(const ResponseHead& head, const std::vector<Choice>& choices, const Usage& usage);
-std::string CompletionBody(const ResponseHead& head, const std::vector<Choice>& choices, const Usage& usage);
+std::string ChatCompletionBody(const ResponseHead& head,
+                               const std::vector<Choice>& choices,
+                               const Usage& usage);
+std::string CompletionBody(const ResponseHead& head,
+                           const std::vector<Choice>& choices,
+                           const Usage& usage);
 
-/// The JSON of streamed chunks, without SSE framing. `include_usage`: "usage": null in all but the last.
+/// The JSON of streamed chunks, without SSE framing. `include_usage`: "usage": null in all but the
+/// last.
 std::string ChatRoleChunk(const ResponseHead& head, int index, bool include_usage);
 /// A delta of content, and of the finish reason where there is one (then the delta is empty).
 std::string ChatDeltaChunk(const ResponseHead& head, const Choice& choice, bool include_usage);
 /// `text_offset`: characters of the choice's text before this chunk (only for logprobs).
-std::string CompletionDeltaChunk(const ResponseHead& head, const Choice& choice, int text_offset, bool include_usage);
+std::string CompletionDeltaChunk(const ResponseHead& head,
+                                 const Choice& choice,
+                                 int text_offset,
+                                 bool include_usage);
 std::string UsageChunk(const ResponseHead& head, bool chat, const Usage& usage);
 
 /// "data: ...\n\n".

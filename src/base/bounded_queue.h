@@ -12,7 +12,8 @@
 namespace holmes::base {
 
 /// Many producers, many consumers, first in first out. Thread-safe.
-/// Invariants: size() <= capacity(); after Close() nothing enters, what is inside can still be taken.
+/// Invariants: size() <= capacity(); after Close() nothing enters, what is inside can still be
+/// taken.
 template <typename T>
 class BoundedQueue {
  public:

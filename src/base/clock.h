@@ -1,4 +1,5 @@
-/// Time as a parameter: what decides by time takes a Clock, so that tests and the simulator move it by hand.
+/// Time as a parameter: what decides by time takes a Clock, so that tests and the simulator move it
+/// by hand.
 #pragma once
 
 #include <atomic>

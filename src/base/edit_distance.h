@@ -6,10 +6,12 @@
 
 namespace holmes::base {
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one into the other (optimal string alignment distance). Quadratic.
+/// Insertions, deletions, replacements and swaps of neighbours that turn one into the other
+/// (optimal string alignment distance). Quadratic.
 int EditDistance(std::string_view a, std::string_view b);
 
-/// The element of `names` nearest to `name`, the first of equals; empty when there are none. Elements convert to string_view.
+/// The element of `names` nearest to `name`, the first of equals; empty when there are none.
+/// Elements convert to string_view.
 template <typename Names>
 std::string Nearest(std::string_view name, const Names& names) {
   std::string best;

@@ -7,7 +7,8 @@
 
 namespace holmes::base {
 
-/// `Tag` makes the type distinct; `value` is the identity. -1 means "none" where a field may be empty.
+/// `Tag` makes the type distinct; `value` is the identity. -1 means "none" where a field may be
+/// empty.
 template <typename Tag, typename Rep>
 struct StrongId {
   Rep value = static_cast<Rep>(-1);
@@ -18,7 +19,9 @@ struct StrongId {
 
 template <typename Tag, typename Rep>
 struct std::hash<holmes::base::StrongId<Tag, Rep>> {
-  std::size_t operator()(const holmes::base::StrongId<Tag, Rep>& id) const noexcept { return std::hash<Rep>()(id.value); }
+  std::size_t operator()(const holmes::base::StrongId<Tag, Rep>& id) const noexcept {
+    return std::hash<Rep>()(id.value);
+  }
 };
 
 namespace holmes {

@@ -25,7 +25,11 @@ void LogLine(LogLevel level, std::string_view line) {
     return;
   }
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
-  std::fprintf(stderr, "[%s] %.*s\n", kNames[static_cast<int>(level)], static_cast<int>(line.size()), line.data());
+  std::fprintf(stderr,
+               "[%s] %.*s\n",
+               kNames[static_cast<int>(level)],
+               static_cast<int>(line.size()),
+               line.data());
 }
 
 }  // namespace holmes::base

@@ -1,5 +1,5 @@
-/// Logging front: formats with fmt and hands the line to one process-wide sink. The sink (spdlog) is set by `app`; without one, lines go to
-/// standard error.
+/// Logging front: formats with fmt and hands the line to one process-wide sink. The sink (spdlog)
+/// is set by `app`; without one, lines go to standard error.
 #pragma once
 
 #include <fmt/format.h>

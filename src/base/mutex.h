@@ -1,4 +1,5 @@
-/// std::mutex with the annotations that clang's -Wthread-safety reads (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html).
+/// std::mutex with the annotations that clang's -Wthread-safety reads
+/// (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html).
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +28,9 @@ class HOLMES_THREAD_ANNOTATION_(capability("mutex")) Mutex {
 
 class HOLMES_THREAD_ANNOTATION_(scoped_lockable) MutexLock {
  public:
-  explicit MutexLock(Mutex& mu) HOLMES_THREAD_ANNOTATION_(acquire_capability(mu)) : mu_(mu) { mu_.lock(); }
+  explicit MutexLock(Mutex& mu) HOLMES_THREAD_ANNOTATION_(acquire_capability(mu)) : mu_(mu) {
+    mu_.lock();
+  }
   ~MutexLock() HOLMES_THREAD_ANNOTATION_(release_capability()) { mu_.unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

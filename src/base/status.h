@@ -1,8 +1,9 @@
 /// Status and StatusOr: the one way in which Holmes reports an error that somebody can act on.
 ///
-/// Names and canonical codes are those of Abseil (https://abseil.io/docs/cpp/guides/status), so that a later swap is mechanical.
-/// A message says what failed, with which value, against which limit, and what to do.
-/// Thread rule: both are values; distinct objects may be used from distinct threads.
+/// Names and canonical codes are those of Abseil (https://abseil.io/docs/cpp/guides/status), so
+/// that a later swap is mechanical. A message says what failed, with which value, against which
+/// limit, and what to do. Thread rule: both are values; distinct objects may be used from distinct
+/// threads.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,8 @@ class [[nodiscard]] Status {
   StatusCode code() const { return rep_ ? rep_->code : StatusCode::kOk; }
   /// Empty when ok.
   std::string_view message() const { return rep_ ? std::string_view(rep_->message) : ""; }
-  /// The request field that is at fault ("messages[2].content"), empty where there is none. `api` turns it into OpenAI's `param`.
+  /// The request field that is at fault ("messages[2].content"), empty where there is none. `api`
+  /// turns it into OpenAI's `param`.
   std::string_view param() const { return rep_ ? std::string_view(rep_->param) : ""; }
   /// The same status with the field at fault named.
   Status WithParam(std::string param) const;
@@ -87,7 +89,8 @@ Status UnimplementedError(std::string message);
 Status InternalError(std::string message);
 Status UnavailableError(std::string message);
 Status DataLossError(std::string message);
-/// A failed system call: `what` names the call and its object; the code follows errno (ENOENT -> kNotFound, ENOSPC -> kResourceExhausted ...).
+/// A failed system call: `what` names the call and its object; the code follows errno (ENOENT ->
+/// kNotFound, ENOSPC -> kResourceExhausted ...).
 Status ErrnoError(int error, std::string_view what);
 
 template <typename T>
@@ -99,9 +102,10 @@ class [[nodiscard]] StatusOr {
   }
   StatusOr(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
   template <typename U>
-    requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::remove_cvref_t<U>, Status> &&
-             !std::is_same_v<std::remove_cvref_t<U>, StatusOr> && !std::is_same_v<std::remove_cvref_t<U>, T>)
-  StatusOr(U&& value) : value_(std::forward<U>(value)) {}  // NOLINT(google-explicit-constructor)
+  requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::remove_cvref_t<U>, Status> &&
+           !std::is_same_v<std::remove_cvref_t<U>, StatusOr> &&
+           !std::is_same_v<std::remove_cvref_t<U>, T>) StatusOr(U&& value)
+      : value_(std::forward<U>(value)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -134,8 +138,8 @@ using base::StatusCode;
 using base::StatusOr;
 }  // namespace holmes
 
-#define HOLMES_RETURN_IF_ERROR(expr)                          \
-  do {                                                        \
+#define HOLMES_RETURN_IF_ERROR(expr)                                                           \
+  do {                                                                                         \
     if (::holmes::Status holmes_status_ = (expr); !holmes_status_.ok()) return holmes_status_; \
   } while (false)
 

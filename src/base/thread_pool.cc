@@ -6,7 +6,9 @@
 
 namespace holmes::base {
 
-void SetThreadName(const std::string& name) { pthread_setname_np(pthread_self(), name.substr(0, 15).c_str()); }
+void SetThreadName(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+}
 
 ThreadPool::ThreadPool(Options options) : queue_(options.queue_capacity) {
   threads_.reserve(options.num_threads);

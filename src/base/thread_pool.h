@@ -1,4 +1,5 @@
-/// A pool of worker threads for short independent jobs (tokenizing, templates, detokenizing). Not for kernels: those have their own team.
+/// A pool of worker threads for short independent jobs (tokenizing, templates, detokenizing). Not
+/// for kernels: those have their own team.
 #pragma once
 
 #include <cstddef>

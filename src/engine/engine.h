@@ -45,14 +45,17 @@ class Engine {
   virtual ~Engine() = default;
 
   /// Takes the request and returns at once. Events arrive at `sink` until the last one.
-  /// Errors (nothing is sent to the sink then): kInvalidArgument (empty prompt, id out of range, prompt longer than the context: the message
-  /// has both numbers), kResourceExhausted (queue full: try again later), kUnavailable (draining or stopped).
+  /// Errors (nothing is sent to the sink then): kInvalidArgument (empty prompt, id out of range,
+  /// prompt longer than the context: the message has both numbers), kResourceExhausted (queue full:
+  /// try again later), kUnavailable (draining or stopped).
   virtual StatusOr<Submitted> Submit(Request request, EventSink sink) = 0;
 
-  /// Ends a request in any state. Its sink gets FinishEvent{kCancelled} per unfinished sample unless it finished first; unknown ids are ignored.
+  /// Ends a request in any state. Its sink gets FinishEvent{kCancelled} per unfinished sample
+  /// unless it finished first; unknown ids are ignored.
   virtual void Cancel(RequestId id) = 0;
 
-  /// Refuses new requests, lets running ones finish until `deadline`, then cancels the rest. True when nothing had to be cancelled.
+  /// Refuses new requests, lets running ones finish until `deadline`, then cancels the rest. True
+  /// when nothing had to be cancelled.
   virtual bool Drain(base::Clock::TimePoint deadline) = 0;
 
   virtual EngineStats Stats() const = 0;

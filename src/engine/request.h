@@ -1,4 +1,5 @@
-/// What goes through the engine's door: requests in, events out. Ids, text and numbers; nothing of HTTP.
+/// What goes through the engine's door: requests in, events out. Ids, text and numbers; nothing of
+/// HTTP.
 #pragma once
 
 #include <chrono>
@@ -46,8 +47,9 @@ struct TokenLogprobs {
   std::vector<TokenText> top;
 };
 
-/// New output of one sample. `text` is whole UTF-8 characters that no stop string can take back any more; events of one sample
-/// concatenate to exactly the non-streamed answer. May carry ids with empty text (held back).
+/// New output of one sample. `text` is whole UTF-8 characters that no stop string can take back any
+/// more; events of one sample concatenate to exactly the non-streamed answer. May carry ids with
+/// empty text (held back).
 struct TokensEvent {
   int sample_index = 0;
   std::vector<TokenId> ids;
@@ -73,26 +75,28 @@ struct ErrorEvent {
 
 using Event = std::variant<TokensEvent, FinishEvent, ErrorEvent>;
 
-/// Called from an engine worker thread, one call at a time per request, in order. Must not block and must not throw.
-/// After the last event (all samples finished, or an error) it is destroyed.
+/// Called from an engine worker thread, one call at a time per request, in order. Must not block
+/// and must not throw. After the last event (all samples finished, or an error) it is destroyed.
 using EventSink = std::function<void(Event&&)>;
 
 struct Request {
   Task task = Task::kGenerate;
   std::vector<TokenId> prompt;  // not empty
   SamplingParams sampling;
-  /// Unset: the engine draws one and reports it in FinishEvent's request through `Submitted::seed`. 0 is a seed like any other.
+  /// Unset: the engine draws one and reports it in FinishEvent's request through `Submitted::seed`.
+  /// 0 is a seed like any other.
   std::optional<std::uint64_t> seed;
-  int n = 1;                 // samples; they share the prompt's KV blocks
-  int max_tokens = 0;        // new tokens per sample; 0 = up to the context's end
-  int min_tokens = 0;        // end ids and stop_token_ids cannot be drawn before; stop strings still end it
-  bool ignore_eos = false;   // end-of-generation ids do not end it (stop strings still do)
+  int n = 1;           // samples; they share the prompt's KV blocks
+  int max_tokens = 0;  // new tokens per sample; 0 = up to the context's end
+  int min_tokens =
+      0;  // end ids and stop_token_ids cannot be drawn before; stop strings still end it
+  bool ignore_eos = false;  // end-of-generation ids do not end it (stop strings still do)
   bool skip_special_tokens = true;
   std::vector<std::string> stop;        // matched on text; never part of the output
   std::vector<TokenId> stop_token_ids;  // end a sample; their text is not output
   AdapterId adapter{0};
-  std::string cache_salt;               // tenants with different salts never share KV
-  int priority = 0;  // smaller goes first; equal ones by arrival
+  std::string cache_salt;  // tenants with different salts never share KV
+  int priority = 0;        // smaller goes first; equal ones by arrival
   std::optional<base::Clock::TimePoint> deadline;
 };
 

@@ -1,4 +1,5 @@
-/// What runs a step on a device. Memory is planned and taken once, at creation; Execute allocates nothing on the device.
+/// What runs a step on a device. Memory is planned and taken once, at creation; Execute allocates
+/// nothing on the device.
 #pragma once
 
 #include <memory>
@@ -34,9 +35,10 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual const BackendInfo& info() const = 0;
-  /// Runs the plan: block copies first, then all rows, then the sampler for rows with `sample`. One RowResult per row, in order.
-  /// Errors are those of the device as a whole (the engine stops); a row that fails alone says so in RowResult::error.
-  /// A plan that exceeds info() is a caller bug (CHECK).
+  /// Runs the plan: block copies first, then all rows, then the sampler for rows with `sample`. One
+  /// RowResult per row, in order. Errors are those of the device as a whole (the engine stops); a
+  /// row that fails alone says so in RowResult::error. A plan that exceeds info() is a caller bug
+  /// (CHECK).
   virtual StatusOr<sched::StepResult> Execute(const sched::StepPlan& plan) = 0;
 };
 

@@ -26,8 +26,10 @@ struct CpuBackendOptions {
 };
 
 /// Packs the weights and takes all memory. The graph's ModelSource may be closed afterwards.
-/// Errors: kResourceExhausted when weights, KV and activations do not fit into what the machine or its cgroup has free: says how much is needed
-/// for what, how much there is, and which option helps.
-StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const model::Graph& graph, const CpuBackendOptions& options);
+/// Errors: kResourceExhausted when weights, KV and activations do not fit into what the machine or
+/// its cgroup has free: says how much is needed for what, how much there is, and which option
+/// helps.
+StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const model::Graph& graph,
+                                                    const CpuBackendOptions& options);
 
 }  // namespace holmes::exec

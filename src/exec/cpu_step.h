@@ -17,11 +17,16 @@ namespace holmes::exec {
 class CpuStep {
  public:
   /// `arenas[g]` backs KV group g. Everything is borrowed and must outlive the step.
-  CpuStep(const PackedModel& model, std::span<const std::unique_ptr<KvArena>> arenas, kernels::Isa isa,
-          kernels::Team& team, int max_tokens, int max_logit_rows);
+  CpuStep(const PackedModel& model,
+          std::span<const std::unique_ptr<KvArena>> arenas,
+          kernels::Isa isa,
+          kernels::Team& team,
+          int max_tokens,
+          int max_logit_rows);
 
   /// Computes the plan's tokens and writes their keys and values.
-  /// Returns the logits [n, vocab_size] of the wanted positions: for each row with `sample`, in order, its last num_draft + 1 tokens.
+  /// Returns the logits [n, vocab_size] of the wanted positions: for each row with `sample`, in
+  /// order, its last num_draft + 1 tokens.
   std::span<const float> Run(const sched::StepPlan& plan);
 
   /// What the buffers take. Bytes.
@@ -57,11 +62,11 @@ class CpuStep {
 
   const sched::StepPlan* plan_ = nullptr;
   int num_tokens_ = 0;
-  std::vector<TokenPlace> places_;            // [num_tokens]
-  std::vector<TokenId> ids_;                  // [num_tokens]
+  std::vector<TokenPlace> places_;  // [num_tokens]
+  std::vector<TokenId> ids_;        // [num_tokens]
   std::vector<AttentionItem> attention_items_;
-  std::vector<int> logit_tokens_;             // tokens in the step whose logits are wanted
-  std::vector<std::atomic<int>> next_item_;   // per op: work not yet taken
+  std::vector<int> logit_tokens_;            // tokens in the step whose logits are wanted
+  std::vector<std::atomic<int>> next_item_;  // per op: work not yet taken
 
   std::vector<float> hidden_;      // [max_tokens, hidden]
   std::vector<float> normalized_;  // [max_tokens, hidden]

@@ -5,7 +5,8 @@
 
 namespace holmes::exec {
 
-/// The smaller of what the machine has available and what the cgroup (v2, then v1) leaves. Bytes; -1 when neither can be read.
+/// The smaller of what the machine has available and what the cgroup (v2, then v1) leaves. Bytes;
+/// -1 when neither can be read.
 std::int64_t AvailableMemoryBytes();
 
 }  // namespace holmes::exec

@@ -16,8 +16,10 @@ class Packer {
   StatusOr<PackedLinear> Linear(const model::Linear& linear) const {
     const weights::TensorRef& weight = *linear.weight;
     PackedLinear out;
-    auto packed = kernels::PackedMatrix::Pack({.type = weight.type, .n = weight.shape[0], .k = weight.shape[1], .bytes = weight.bytes},
-                                              isa_, &team_);
+    auto packed = kernels::PackedMatrix::Pack(
+        {.type = weight.type, .n = weight.shape[0], .k = weight.shape[1], .bytes = weight.bytes},
+        isa_,
+        &team_);
     if (!packed.ok()) return packed.status().WithContext("tensor '" + weight.name + "'");
     out.weight = *std::move(packed);
     if (linear.bias != nullptr) {
@@ -63,7 +65,8 @@ class Packer {
   StatusOr<std::vector<float>> Vector(const weights::TensorRef& tensor) const {
     std::vector<float> out(static_cast<std::size_t>(tensor.shape[0]));
     const int block = tensor::InfoOf(tensor.type).block_elements;
-    if (tensor.shape[0] % block != 0) return base::DataLossError("tensor '" + tensor.name + "' does not hold whole blocks");
+    if (tensor.shape[0] % block != 0)
+      return base::DataLossError("tensor '" + tensor.name + "' does not hold whole blocks");
     tensor::DequantizeRow(tensor.type, tensor.bytes.data(), tensor.shape[0], out.data());
     return out;
   }
@@ -72,13 +75,18 @@ class Packer {
   kernels::Team& team_;
 };
 
-std::int64_t BytesOf(const model::Linear& linear) { return static_cast<std::int64_t>(linear.weight->bytes.size()); }
+std::int64_t BytesOf(const model::Linear& linear) {
+  return static_cast<std::int64_t>(linear.weight->bytes.size());
+}
 
 }  // namespace
 
-StatusOr<std::unique_ptr<PackedModel>> PackedModel::Pack(const model::Graph& graph, int context_tokens, kernels::Isa isa,
-                                                         kernels::Team& team,
-                                                         const std::function<void(int, int)>& on_packed) {
+StatusOr<std::unique_ptr<PackedModel>> PackedModel::Pack(
+    const model::Graph& graph,
+    int context_tokens,
+    kernels::Isa isa,
+    kernels::Team& team,
+    const std::function<void(int, int)>& on_packed) {
   const Packer packer(isa, team);
   auto out = std::make_unique<PackedModel>();
   out->vocab_size = graph.vocab_size;
@@ -86,7 +94,8 @@ StatusOr<std::unique_ptr<PackedModel>> PackedModel::Pack(const model::Graph& gra
   out->intermediate_size = graph.intermediate_size;
   HOLMES_ASSIGN_OR_RETURN(out->embedding, packer.Linear(graph.embedding));
   for (const model::Op& op : graph.ops) {
-    HOLMES_ASSIGN_OR_RETURN(PackedOp packed, std::visit([&](const auto& o) { return packer.Op(o); }, op));
+    HOLMES_ASSIGN_OR_RETURN(PackedOp packed,
+                            std::visit([&](const auto& o) { return packer.Op(o); }, op));
     if (const auto* attention = std::get_if<PackedAttention>(&packed)) {
       out->query_size = std::max(out->query_size, attention->num_heads * attention->head_dim);
       out->kv_size = std::max(out->kv_size, attention->num_kv_heads * attention->head_dim);
@@ -98,7 +107,9 @@ StatusOr<std::unique_ptr<PackedModel>> PackedModel::Pack(const model::Graph& gra
   if (!graph.tied_output()) {
     HOLMES_ASSIGN_OR_RETURN(out->output, packer.Linear(graph.output));
   }
-  out->rope_layout = graph.rope.layout == model::RopeLayout::kHalf ? kernels::RopeLayout::kHalf : kernels::RopeLayout::kInterleaved;
+  out->rope_layout = graph.rope.layout == model::RopeLayout::kHalf
+                         ? kernels::RopeLayout::kHalf
+                         : kernels::RopeLayout::kInterleaved;
   out->rope.emplace(graph.rope.inv_freq, context_tokens, graph.rope.factor);
   return out;
 }

@@ -1,4 +1,5 @@
-/// A graph with its weights packed for the CPU's kernels. Read-only after Pack; independent of the ModelSource.
+/// A graph with its weights packed for the CPU's kernels. Read-only after Pack; independent of the
+/// ModelSource.
 #pragma once
 
 #include <cstdint>
@@ -62,9 +63,12 @@ struct PackedModel {
   const PackedLinear& output_or_embedding() const { return output ? *output : embedding; }
 
   /// Errors: those of PackedMatrix::Pack, with the tensor's name.
-  static StatusOr<std::unique_ptr<PackedModel>> Pack(const model::Graph& graph, int context_tokens, kernels::Isa isa,
-                                                     kernels::Team& team,
-                                                     const std::function<void(int, int)>& on_packed = nullptr);
+  static StatusOr<std::unique_ptr<PackedModel>> Pack(
+      const model::Graph& graph,
+      int context_tokens,
+      kernels::Isa isa,
+      kernels::Team& team,
+      const std::function<void(int, int)>& on_packed = nullptr);
 };
 
 /// What the packed weights of `graph` will take, before anything is packed. Bytes.

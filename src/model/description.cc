@@ -17,13 +17,18 @@ Status At(std::string_view file, const YAML::Node& node, std::string message) {
 }
 
 /// Every key of `node` must be in `allowed`.
-Status CheckKeys(std::string_view file, const YAML::Node& node, const std::set<std::string>& allowed) {
+Status CheckKeys(std::string_view file,
+                 const YAML::Node& node,
+                 const std::set<std::string>& allowed) {
   if (!node.IsMap()) return At(file, node, "expected a map of keys");
   for (const auto& entry : node) {
     const auto key = entry.first.as<std::string>();
     if (allowed.contains(key)) continue;
-    return At(file, entry.first,
-              fmt::format("unknown key '{}'; the nearest known one is '{}'", key, base::Nearest(key, allowed)));
+    return At(
+        file,
+        entry.first,
+        fmt::format(
+            "unknown key '{}'; the nearest known one is '{}'", key, base::Nearest(key, allowed)));
   }
   return OkStatus();
 }
@@ -46,9 +51,12 @@ StatusOr<TensorRule> ParseTensor(std::string_view file, const YAML::Node& node) 
   HOLMES_RETURN_IF_ERROR(CheckKeys(file, node, {"gguf", "hf", "bias", "tied"}));
   TensorRule rule{Text(node["gguf"]), Text(node["hf"]), Presence::kNone, Text(node["tied"])};
   const std::string bias = Text(node["bias"]);
-  if (bias == "optional") rule.bias = Presence::kOptional;
-  else if (bias == "required") rule.bias = Presence::kRequired;
-  else if (!bias.empty()) return At(file, node, fmt::format("bias is '{}'; allowed: optional, required", bias));
+  if (bias == "optional")
+    rule.bias = Presence::kOptional;
+  else if (bias == "required")
+    rule.bias = Presence::kRequired;
+  else if (!bias.empty())
+    return At(file, node, fmt::format("bias is '{}'; allowed: optional, required", bias));
   return rule;
 }
 
@@ -59,13 +67,31 @@ StatusOr<RopeLayout> ParseRope(std::string_view file, const YAML::Node& node) {
   return At(file, node, fmt::format("rope layout is '{}'; allowed: half, interleaved", text));
 }
 
-const std::set<std::string> kNumbers = {"num_layers", "hidden_size", "intermediate_size", "num_heads", "num_kv_heads",
-                                        "head_dim", "rotary_dim", "context_tokens", "norm_eps", "rope_theta", "window_tokens"};
+const std::set<std::string> kNumbers = {"num_layers",
+                                        "hidden_size",
+                                        "intermediate_size",
+                                        "num_heads",
+                                        "num_kv_heads",
+                                        "head_dim",
+                                        "rotary_dim",
+                                        "context_tokens",
+                                        "norm_eps",
+                                        "rope_theta",
+                                        "window_tokens"};
 const std::set<std::string> kTensors = {"embedding", "output_norm", "output"};
-const std::set<std::string> kLayerTensors = {"attention_norm", "query", "key", "value", "attention_output",
-                                             "feed_forward_norm", "gate", "up", "down"};
+const std::set<std::string> kLayerTensors = {"attention_norm",
+                                             "query",
+                                             "key",
+                                             "value",
+                                             "attention_output",
+                                             "feed_forward_norm",
+                                             "gate",
+                                             "up",
+                                             "down"};
 
-Status ParseTensors(std::string_view file, const YAML::Node& node, const std::set<std::string>& names,
+Status ParseTensors(std::string_view file,
+                    const YAML::Node& node,
+                    const std::set<std::string>& names,
                     std::map<std::string, TensorRule, std::less<>>& out) {
   for (const std::string& name : names) {
     if (!node[name]) return At(file, node, fmt::format("'{}' is missing", name));
@@ -76,7 +102,8 @@ Status ParseTensors(std::string_view file, const YAML::Node& node, const std::se
 
 StatusOr<Description> Parse(std::string_view file, const YAML::Node& root) {
   std::set<std::string> keys = kTensors;
-  keys.insert({"name", "matches", "hyperparameters", "rope_layout", "rope_freqs", "rope_scaling", "layer"});
+  keys.insert(
+      {"name", "matches", "hyperparameters", "rope_layout", "rope_freqs", "rope_scaling", "layer"});
   HOLMES_RETURN_IF_ERROR(CheckKeys(file, root, keys));
   Description out;
   out.name = Text(root["name"]);
@@ -85,7 +112,8 @@ StatusOr<Description> Parse(std::string_view file, const YAML::Node& root) {
   out.hf_model_types = Strings(root["matches"]["hf"]);
   HOLMES_RETURN_IF_ERROR(CheckKeys(file, root["hyperparameters"], kNumbers));
   for (const auto& entry : root["hyperparameters"]) {
-    HOLMES_ASSIGN_OR_RETURN(out.numbers[entry.first.as<std::string>()], ParseNumber(file, entry.second));
+    HOLMES_ASSIGN_OR_RETURN(out.numbers[entry.first.as<std::string>()],
+                            ParseNumber(file, entry.second));
   }
   HOLMES_RETURN_IF_ERROR(CheckKeys(file, root["rope_layout"], {"gguf", "hf"}));
   HOLMES_ASSIGN_OR_RETURN(out.gguf_rope, ParseRope(file, root["rope_layout"]["gguf"]));
@@ -122,16 +150,21 @@ StatusOr<std::vector<Description>> BuiltInDescriptions() {
   return out;
 }
 
-StatusOr<Description> FindDescription(std::span<const Description> descriptions, const weights::ModelSource& source) {
+StatusOr<Description> FindDescription(std::span<const Description> descriptions,
+                                      const weights::ModelSource& source) {
   std::set<std::string> known;
   for (const Description& description : descriptions) {
-    const auto& names = source.format() == weights::Format::kGguf ? description.gguf_architectures : description.hf_model_types;
-    if (std::find(names.begin(), names.end(), source.architecture()) != names.end()) return description;
+    const auto& names = source.format() == weights::Format::kGguf ? description.gguf_architectures
+                                                                  : description.hf_model_types;
+    if (std::find(names.begin(), names.end(), source.architecture()) != names.end())
+      return description;
     known.insert(names.begin(), names.end());
   }
-  return base::UnimplementedError(fmt::format(
-      "architecture '{}' is not supported; the nearest supported one is '{}' (all: {})", source.architecture(),
-      base::Nearest(source.architecture(), known), fmt::join(known, ", ")));
+  return base::UnimplementedError(
+      fmt::format("architecture '{}' is not supported; the nearest supported one is '{}' (all: {})",
+                  source.architecture(),
+                  base::Nearest(source.architecture(), known),
+                  fmt::join(known, ", ")));
 }
 
 }  // namespace holmes::model

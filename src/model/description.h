@@ -1,5 +1,6 @@
-/// A model description file (models/*.yaml): how a family of models names its hyperparameters and tensors, in GGUF and in Hugging Face's
-/// format, and what its blocks look like. docs/models.md is the manual.
+/// A model description file (models/*.yaml): how a family of models names its hyperparameters and
+/// tensors, in GGUF and in Hugging Face's format, and what its blocks look like. docs/models.md is
+/// the manual.
 #pragma once
 
 #include <map>
@@ -27,12 +28,14 @@ struct NumberRule {
 
 enum class Presence : std::uint8_t { kNone, kOptional, kRequired };
 
-/// Where a tensor is found. For layers, "{layer}" stands for the index. The names end before ".weight" / ".bias".
+/// Where a tensor is found. For layers, "{layer}" stands for the index. The names end before
+/// ".weight" / ".bias".
 struct TensorRule {
   std::string gguf;
   std::string hf;
   Presence bias = Presence::kNone;
-  /// Another tensor of the file to use when this one is absent ("embedding"); empty = must be there.
+  /// Another tensor of the file to use when this one is absent ("embedding"); empty = must be
+  /// there.
   std::string tied;
 };
 
@@ -46,10 +49,12 @@ struct Description {
   std::map<std::string, TensorRule, std::less<>> tensors;        // outside layers
   std::map<std::string, TensorRule, std::less<>> layer_tensors;  // once per layer
   std::string gguf_rope_freqs;  // full name of a tensor of per-frequency divisors; empty = none
-  std::string hf_wavelength_scaling;  // config.json's rope_type for scaling by wavelength; empty = none
+  std::string
+      hf_wavelength_scaling;  // config.json's rope_type for scaling by wavelength; empty = none
 };
 
-/// Errors: kInvalidArgument with line, key and what is allowed; an unknown key is an error that names the nearest.
+/// Errors: kInvalidArgument with line, key and what is allowed; an unknown key is an error that
+/// names the nearest.
 StatusOr<Description> ParseDescription(std::string_view yaml, std::string_view file_name);
 
 /// The description files that were built in.
@@ -57,6 +62,7 @@ StatusOr<std::vector<Description>> BuiltInDescriptions();
 
 /// The description whose `matches` has the source's architecture.
 /// Errors: kUnimplemented that names the architecture and those that are known, nearest first.
-StatusOr<Description> FindDescription(std::span<const Description> descriptions, const weights::ModelSource& source);
+StatusOr<Description> FindDescription(std::span<const Description> descriptions,
+                                      const weights::ModelSource& source);
 
 }  // namespace holmes::model

@@ -1,5 +1,6 @@
-/// A model as a list of operations on stored tensors: what a description file and a model source make together, and what a back end reads.
-/// Weights are borrowed views of the ModelSource, which must outlive the graph. Immutable after BuildGraph.
+/// A model as a list of operations on stored tensors: what a description file and a model source
+/// make together, and what a back end reads. Weights are borrowed views of the ModelSource, which
+/// must outlive the graph. Immutable after BuildGraph.
 #pragma once
 
 #include <cstdint>
@@ -84,8 +85,9 @@ struct Graph {
   bool tied_output() const { return output.weight == embedding.weight; }
 };
 
-/// Finds every tensor and number that the description names and checks all shapes against each other.
-/// Errors: kDataLoss or kInvalidArgument that names the tensor or key, what was found and what was expected.
+/// Finds every tensor and number that the description names and checks all shapes against each
+/// other. Errors: kDataLoss or kInvalidArgument that names the tensor or key, what was found and
+/// what was expected.
 StatusOr<Graph> BuildGraph(const Description& description, const weights::ModelSource& source);
 
 }  // namespace holmes::model

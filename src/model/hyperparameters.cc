@@ -11,28 +11,33 @@ namespace {
 
 class Reader {
  public:
-  Reader(const Description& description, const weights::ModelSource& source) : description_(description), source_(source) {}
+  Reader(const Description& description, const weights::ModelSource& source)
+      : description_(description), source_(source) {}
 
   StatusOr<double> Number(std::string_view name, int depth = 0) const {
     const auto found = description_.numbers.find(name);
     if (found == description_.numbers.end() || depth > 4) {
-      return base::InvalidArgumentError(fmt::format("description '{}' has no rule for '{}'", description_.name, name));
+      return base::InvalidArgumentError(
+          fmt::format("description '{}' has no rule for '{}'", description_.name, name));
     }
     const NumberRule& rule = found->second;
-    std::vector<std::string> keys = source_.format() == weights::Format::kGguf ? rule.gguf : rule.hf;
+    std::vector<std::string> keys =
+        source_.format() == weights::Format::kGguf ? rule.gguf : rule.hf;
     for (std::string& key : keys) {
       const auto at = key.find("{arch}");
       if (at != std::string::npos) key.replace(at, 6, source_.architecture());
       if (const auto value = source_.Number(key)) return *value;
     }
     if (!rule.fallback.empty()) return Fallback(rule.fallback, depth);
-    return base::DataLossError(fmt::format("the model does not say its {} (looked for {})", name, fmt::join(keys, ", ")));
+    return base::DataLossError(
+        fmt::format("the model does not say its {} (looked for {})", name, fmt::join(keys, ", ")));
   }
 
   Status Whole(std::string_view name, int low, int high, int& out) const {
     HOLMES_ASSIGN_OR_RETURN(const double value, Number(name));
     if (!(value >= low && value <= high) || value != std::floor(value)) {
-      return base::DataLossError(fmt::format("{} is {}; a whole number from {} to {} is expected", name, value, low, high));
+      return base::DataLossError(fmt::format(
+          "{} is {}; a whole number from {} to {} is expected", name, value, low, high));
     }
     out = static_cast<int>(value);
     return OkStatus();
@@ -63,7 +68,8 @@ class Reader {
 
 }  // namespace
 
-StatusOr<Hyperparameters> ReadHyperparameters(const Description& description, const weights::ModelSource& source) {
+StatusOr<Hyperparameters> ReadHyperparameters(const Description& description,
+                                              const weights::ModelSource& source) {
   const Reader reader(description, source);
   Hyperparameters hp;
   HOLMES_RETURN_IF_ERROR(reader.Whole("num_layers", 1, 1024, hp.num_layers));
@@ -80,10 +86,14 @@ StatusOr<Hyperparameters> ReadHyperparameters(const Description& description, co
   HOLMES_RETURN_IF_ERROR(reader.Positive("norm_eps", hp.norm_eps));
   HOLMES_RETURN_IF_ERROR(reader.Positive("rope_theta", hp.rope_theta));
   if (hp.num_heads % hp.num_kv_heads != 0) {
-    return base::DataLossError(fmt::format("{} query heads cannot share {} KV heads evenly", hp.num_heads, hp.num_kv_heads));
+    return base::DataLossError(fmt::format(
+        "{} query heads cannot share {} KV heads evenly", hp.num_heads, hp.num_kv_heads));
   }
   if (hp.rotary_dim > hp.head_dim || hp.rotary_dim % 2 != 0) {
-    return base::DataLossError(fmt::format("rotary_dim is {}; an even number up to head_dim = {} is expected", hp.rotary_dim, hp.head_dim));
+    return base::DataLossError(
+        fmt::format("rotary_dim is {}; an even number up to head_dim = {} is expected",
+                    hp.rotary_dim,
+                    hp.head_dim));
   }
   return hp;
 }

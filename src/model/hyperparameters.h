@@ -20,7 +20,9 @@ struct Hyperparameters {
   double rope_theta = 0;
 };
 
-/// Errors: kDataLoss for a number that is missing, not whole or out of its range; the message has the key and the value.
-StatusOr<Hyperparameters> ReadHyperparameters(const Description& description, const weights::ModelSource& source);
+/// Errors: kDataLoss for a number that is missing, not whole or out of its range; the message has
+/// the key and the value.
+StatusOr<Hyperparameters> ReadHyperparameters(const Description& description,
+                                              const weights::ModelSource& source);
 
 }  // namespace holmes::model

@@ -6,9 +6,11 @@
 
 namespace holmes::model {
 
-/// Supported scalings: none, linear, and by wavelength (config.json: under the name that the description gives; GGUF: a tensor of
-/// divisors).
-/// Errors: kUnimplemented that names another scaling; kDataLoss for parameters that make no sense.
-StatusOr<Rope> BuildRope(const Description& description, const weights::ModelSource& source, const Hyperparameters& hp);
+/// Supported scalings: none, linear, and by wavelength (config.json: under the name that the
+/// description gives; GGUF: a tensor of divisors). Errors: kUnimplemented that names another
+/// scaling; kDataLoss for parameters that make no sense.
+StatusOr<Rope> BuildRope(const Description& description,
+                         const weights::ModelSource& source,
+                         const Hyperparameters& hp);
 
 }  // namespace holmes::model

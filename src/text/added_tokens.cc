@@ -11,18 +11,25 @@ bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::erase_if(tokens_, [](const AddedToken& token) { return token.text.empty(); });
-  std::stable_sort(tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) { return a.text.size() > b.text.size(); });
-  for (const AddedToken& token : tokens_) by_first_byte_[static_cast<unsigned char>(token.text[0])].push_back(&token);
+  std::stable_sort(tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) {
+    return a.text.size() > b.text.size();
+  });
+  for (const AddedToken& token : tokens_)
+    by_first_byte_[static_cast<unsigned char>(token.text[0])].push_back(&token);
 }
 
-const AddedToken* AddedTokenMatcher::MatchAt(std::string_view text, std::size_t at, bool special) const {
+const AddedToken* AddedTokenMatcher::MatchAt(std::string_view text,
+                                             std::size_t at,
+                                             bool special) const {
   for (const AddedToken* token : by_first_byte_[static_cast<unsigned char>(text[at])]) {
-    if ((special || !token->special) && text.substr(at, token->text.size()) == token->text) return token;
+    if ((special || !token->special) && text.substr(at, token->text.size()) == token->text)
+      return token;
   }
   return nullptr;
 }
 
-std::vector<AddedTokenMatcher::Piece> AddedTokenMatcher::Split(std::string_view text, bool special) const {
+std::vector<AddedTokenMatcher::Piece> AddedTokenMatcher::Split(std::string_view text,
+                                                               bool special) const {
   std::vector<Piece> out;
   std::size_t begin = 0;
   std::size_t at = 0;

@@ -24,7 +24,7 @@ class AddedTokenMatcher {
 
  private:
   const AddedToken* MatchAt(std::string_view text, std::size_t at, bool special) const;
-  std::vector<AddedToken> tokens_;                         // longest first
+  std::vector<AddedToken> tokens_;  // longest first
   std::array<std::vector<const AddedToken*>, 256> by_first_byte_;
 };
 

@@ -1,5 +1,6 @@
-/// GPT-2's printable stand-ins for bytes: a byte that prints stands for itself, the others take U+0100 and up in order.
-/// Source: Radford et al. 2019, encoder.py of the GPT-2 release (the mapping, not the code).
+/// GPT-2's printable stand-ins for bytes: a byte that prints stands for itself, the others take
+/// U+0100 and up in order. Source: Radford et al. 2019, encoder.py of the GPT-2 release (the
+/// mapping, not the code).
 #pragma once
 
 #include <array>

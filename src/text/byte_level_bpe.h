@@ -1,4 +1,5 @@
-/// Byte-level byte pair encoding (Sennrich et al. 2016; bytes as in GPT-2): GPT-2, Llama 3, Qwen, SmolLM and most current vocabularies.
+/// Byte-level byte pair encoding (Sennrich et al. 2016; bytes as in GPT-2): GPT-2, Llama 3, Qwen,
+/// SmolLM and most current vocabularies.
 #pragma once
 
 #include <array>
@@ -37,7 +38,8 @@ class ByteLevelBpe final : public Tokenizer {
 
   std::vector<std::string> bytes_;  // of each token
   std::vector<bool> special_;
-  std::unordered_map<std::string_view, TokenId> id_of_bytes_;  // views into bytes_; ordinary tokens only
+  std::unordered_map<std::string_view, TokenId>
+      id_of_bytes_;  // views into bytes_; ordinary tokens only
   std::array<TokenId, 256> id_of_byte_{};
   std::unordered_map<std::uint64_t, Merge> merges_;  // by (left id, right id)
   std::unique_ptr<const PreTokenizer> pre_tokenizer_;

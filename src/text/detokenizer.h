@@ -9,13 +9,16 @@
 
 namespace holmes::text {
 
-/// Invariant: the outputs of all Push and the final Flush concatenate to the tokens' bytes decoded as one, invalid ones replaced as in Python; a
-/// character is never split over two outputs. One per sample; one thread at a time. Borrows the tokenizer.
+/// Invariant: the outputs of all Push and the final Flush concatenate to the tokens' bytes decoded
+/// as one, invalid ones replaced as in Python; a character is never split over two outputs. One per
+/// sample; one thread at a time. Borrows the tokenizer.
 class Detokenizer {
  public:
-  Detokenizer(const Tokenizer& tokenizer, bool skip_special) : tokenizer_(tokenizer), skip_special_(skip_special) {}
+  Detokenizer(const Tokenizer& tokenizer, bool skip_special)
+      : tokenizer_(tokenizer), skip_special_(skip_special) {}
 
-  /// New whole characters; empty while a character is incomplete or for a special token that is skipped.
+  /// New whole characters; empty while a character is incomplete or for a special token that is
+  /// skipped.
   std::string Push(TokenId id) {
     if (skip_special_ && tokenizer_.IsSpecial(id)) return "";
     return stream_.Push(tokenizer_.TokenBytes(id));

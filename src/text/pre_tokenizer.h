@@ -24,8 +24,10 @@ StatusOr<NamedPreTokenizer> PreTokenizerByName(std::string_view gguf_pre);
 /// Immutable after Create; thread-safe.
 class PreTokenizer {
  public:
-  /// Errors: kInvalidArgument with the pattern, the offset and the reason when a regex does not compile.
-  static StatusOr<std::unique_ptr<const PreTokenizer>> Create(const std::vector<PreTokenStep>& steps);
+  /// Errors: kInvalidArgument with the pattern, the offset and the reason when a regex does not
+  /// compile.
+  static StatusOr<std::unique_ptr<const PreTokenizer>> Create(
+      const std::vector<PreTokenStep>& steps);
   virtual ~PreTokenizer() = default;
   /// Pieces of valid UTF-8 text, in order; views into it.
   virtual void Split(std::string_view text, std::vector<std::string_view>& pieces) const = 0;

@@ -23,7 +23,10 @@ StopSet::StopSet(std::vector<std::string> strings) {
       int next = child(node, byte);
       if (next < 0) {
         next = static_cast<int>(nodes_.size());
-        nodes_.push_back({.edges = {}, .fallback = 0, .depth = nodes_[static_cast<std::size_t>(node)].depth + 1, .match = -1});
+        nodes_.push_back({.edges = {},
+                          .fallback = 0,
+                          .depth = nodes_[static_cast<std::size_t>(node)].depth + 1,
+                          .match = -1});
         nodes_[static_cast<std::size_t>(node)].edges.push_back({byte, next});
       }
       node = next;
@@ -38,7 +41,8 @@ StopSet::StopSet(std::vector<std::string> strings) {
     todo.pop();
     for (const Edge& edge : nodes_[static_cast<std::size_t>(node)].edges) {
       Node& target = nodes_[static_cast<std::size_t>(edge.target)];
-      target.fallback = node == 0 ? 0 : Step(nodes_[static_cast<std::size_t>(node)].fallback, edge.byte);
+      target.fallback =
+          node == 0 ? 0 : Step(nodes_[static_cast<std::size_t>(node)].fallback, edge.byte);
       if (target.match < 0) target.match = nodes_[static_cast<std::size_t>(target.fallback)].match;
       todo.push(edge.target);
     }

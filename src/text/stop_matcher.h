@@ -9,7 +9,8 @@
 
 namespace holmes::text {
 
-/// The automaton of one request's stop strings (Aho and Corasick 1975). Immutable, shared by the request's samples.
+/// The automaton of one request's stop strings (Aho and Corasick 1975). Immutable, shared by the
+/// request's samples.
 class StopSet {
  public:
   /// Empty strings are ignored. Cost: the strings' total length.
@@ -26,8 +27,8 @@ class StopSet {
   struct Node {
     std::vector<Edge> edges;
     int fallback = 0;
-    int depth = 0;    // bytes of a stop string that have matched
-    int match = -1;   // the longest stop string that ends here
+    int depth = 0;   // bytes of a stop string that have matched
+    int match = -1;  // the longest stop string that ends here
   };
   int Step(int node, unsigned char byte) const;
 
@@ -36,8 +37,8 @@ class StopSet {
 };
 
 /// Feeds text through a StopSet. One per sample; one thread at a time. Borrows the set.
-/// Invariants: nothing of a stop string is ever given out; text is held back only while it is a prefix of one.
-/// The match that ends first wins; of those that end together the longest.
+/// Invariants: nothing of a stop string is ever given out; text is held back only while it is a
+/// prefix of one. The match that ends first wins; of those that end together the longest.
 class StopMatcher {
  public:
   explicit StopMatcher(const StopSet& set) : set_(set) {}

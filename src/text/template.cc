@@ -14,7 +14,8 @@ Template::~Template() = default;
 
 StatusOr<std::unique_ptr<const Template>> Template::Parse(std::string_view source) {
   if (source.size() > kMaxSourceBytes) {
-    return base::InvalidArgumentError(fmt::format("the chat template has {} bytes, at most {} are read", source.size(), kMaxSourceBytes));
+    return base::InvalidArgumentError(fmt::format(
+        "the chat template has {} bytes, at most {} are read", source.size(), kMaxSourceBytes));
   }
   HOLMES_ASSIGN_OR_RETURN(std::vector<TemplateToken> tokens, LexTemplate(source));
   HOLMES_ASSIGN_OR_RETURN(std::unique_ptr<ast::Tree> tree, ParseTemplate(std::move(tokens)));

@@ -1,5 +1,6 @@
-/// Chat templates: the part of the Jinja language that models' templates use, rendered as jinja2 does under transformers' set-up (sandboxed,
-/// trim_blocks, lstrip_blocks, loop controls, the `generation` tag, its own tojson). Source: jinja2 3.1's documentation; docs/templates.md.
+/// Chat templates: the part of the Jinja language that models' templates use, rendered as jinja2
+/// does under transformers' set-up (sandboxed, trim_blocks, lstrip_blocks, loop controls, the
+/// `generation` tag, its own tojson). Source: jinja2 3.1's documentation; docs/templates.md.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +33,14 @@ class Template {
  public:
   static constexpr std::size_t kMaxSourceBytes = 1U << 20;
 
-  /// Errors: kInvalidArgument with the line and the reason; kUnimplemented for a statement, filter or test that is not there, by name.
+  /// Errors: kInvalidArgument with the line and the reason; kUnimplemented for a statement, filter
+  /// or test that is not there, by name.
   static StatusOr<std::unique_ptr<const Template>> Parse(std::string_view source);
   ~Template();
 
   /// `variables` is a dict.
-  /// Errors: kInvalidArgument (raise_exception: exactly its message; else with the line); kResourceExhausted over a limit, which it names.
+  /// Errors: kInvalidArgument (raise_exception: exactly its message; else with the line);
+  /// kResourceExhausted over a limit, which it names.
   StatusOr<std::string> Render(const Value& variables, const RenderOptions& options) const;
 
  private:

@@ -46,7 +46,19 @@ struct Expr {
   std::vector<std::string> ops;
 };
 
-enum class StmtKind { kText, kOutput, kIf, kFor, kSet, kSetBlock, kMacro, kCallBlock, kFilterBlock, kBreak, kContinue };
+enum class StmtKind {
+  kText,
+  kOutput,
+  kIf,
+  kFor,
+  kSet,
+  kSetBlock,
+  kMacro,
+  kCallBlock,
+  kFilterBlock,
+  kBreak,
+  kContinue
+};
 
 struct Parameter {
   std::string name;
@@ -56,12 +68,12 @@ struct Parameter {
 struct Stmt {
   StmtKind kind;
   int line = 0;
-  std::string text;                // kText; the name of a macro
-  ExprPtr expr;                    // output, iterable, value, filter chain, call
-  ExprPtr condition;               // kFor: filter
+  std::string text;                 // kText; the name of a macro
+  ExprPtr expr;                     // output, iterable, value, filter chain, call
+  ExprPtr condition;                // kFor: filter
   std::vector<ExprPtr> conditions;  // kIf: one per branch; null = else
-  std::vector<Body> bodies;        // kIf: one per branch; others: bodies[0], kFor's else in bodies[1]
-  std::vector<ExprPtr> targets;    // kSet, kFor: kName or kGetAttr (of a namespace)
+  std::vector<Body> bodies;      // kIf: one per branch; others: bodies[0], kFor's else in bodies[1]
+  std::vector<ExprPtr> targets;  // kSet, kFor: kName or kGetAttr (of a namespace)
   std::vector<Parameter> parameters;
 };
 

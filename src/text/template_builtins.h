@@ -16,7 +16,8 @@ namespace holmes::text {
 /// What one rendering has used up of its limits.
 class RenderBudget {
  public:
-  explicit RenderBudget(const RenderOptions& options) : options_(options), steps_left_(options.max_steps) {}
+  explicit RenderBudget(const RenderOptions& options)
+      : options_(options), steps_left_(options.max_steps) {}
   const RenderOptions& options() const { return options_; }
   /// Errors: kResourceExhausted when the steps are used up.
   Status Step();
@@ -29,14 +30,26 @@ class RenderBudget {
 };
 
 /// Errors of all below: kInvalidArgument with Python's reason, without the line.
-StatusOr<Value> ApplyFilter(std::string_view name, const Value& input, const Arguments& arguments, RenderBudget& budget);
+StatusOr<Value> ApplyFilter(std::string_view name,
+                            const Value& input,
+                            const Arguments& arguments,
+                            RenderBudget& budget);
 StatusOr<bool> ApplyTest(std::string_view name, const Value& input, const Arguments& arguments);
 /// Empty when the value's type has no such method.
-StatusOr<std::optional<Value>> CallMethod(const Value& object, std::string_view name, const Arguments& arguments, RenderBudget& budget);
-StatusOr<Value> ApplyBinary(std::string_view op, const Value& left, const Value& right, RenderBudget& budget);
+StatusOr<std::optional<Value>> CallMethod(const Value& object,
+                                          std::string_view name,
+                                          const Arguments& arguments,
+                                          RenderBudget& budget);
+StatusOr<Value> ApplyBinary(std::string_view op,
+                            const Value& left,
+                            const Value& right,
+                            RenderBudget& budget);
 StatusOr<bool> ApplyCompare(std::string_view op, const Value& left, const Value& right);
 StatusOr<Value> GetItem(const Value& object, const Value& key);
-StatusOr<Value> GetSlice(const Value& object, const Value& start, const Value& stop, const Value& step);
+StatusOr<Value> GetSlice(const Value& object,
+                         const Value& start,
+                         const Value& stop,
+                         const Value& step);
 /// What iterating gives: elements, characters or keys.
 StatusOr<List> Iterate(const Value& value);
 StatusOr<std::int64_t> Length(const Value& value);

@@ -18,12 +18,18 @@ using Filter = Result (*)(const Value& input, const Arguments& arguments, Render
 
 Status TypeError(std::string message) { return base::InvalidArgumentError(std::move(message)); }
 
-std::int64_t IntegerArgument(const Arguments& arguments, std::size_t index, std::string_view name, std::int64_t fallback) {
+std::int64_t IntegerArgument(const Arguments& arguments,
+                             std::size_t index,
+                             std::string_view name,
+                             std::int64_t fallback) {
   const Value* value = FindArgument(arguments, index, name);
   return value != nullptr && value->is_number() ? value->as_int() : fallback;
 }
 
-std::string TextArgument(const Arguments& arguments, std::size_t index, std::string_view name, std::string_view fallback) {
+std::string TextArgument(const Arguments& arguments,
+                         std::size_t index,
+                         std::string_view name,
+                         std::string_view fallback) {
   const Value* value = FindArgument(arguments, index, name);
   return value != nullptr && !value->is_none() ? value->ToString() : std::string(fallback);
 }
@@ -41,13 +47,15 @@ Value Attribute(Value value, const Value& path) {
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
     const bool number = !part.empty() && error == std::errc() && end == part.data() + part.size();
     if (value.is_undefined()) return value;
-    value = GetItem(value, number && value.is_list() ? Value(index) : Value(part)).value_or(Value(Undefined{part}));
+    value = GetItem(value, number && value.is_list() ? Value(index) : Value(part))
+                .value_or(Value(Undefined{part}));
   }
   return value;
 }
 
 Result Default(const Value& input, const Arguments& arguments, RenderBudget&) {
-  const bool replace = input.is_undefined() || (FlagArgument(arguments, 1, "boolean") && !input.Truthy());
+  const bool replace =
+      input.is_undefined() || (FlagArgument(arguments, 1, "boolean") && !input.Truthy());
   if (!replace) return input;
   const Value* fallback = FindArgument(arguments, 0, "default_value");
   return fallback != nullptr ? *fallback : Value("");
@@ -61,11 +69,16 @@ Result ToInt(const Value& input, const Arguments& arguments, RenderBudget&) {
   const std::string text = Strip(input.as_string(), "", true, true);
   std::int64_t value = 0;
   const char* first = text.data() + (text.starts_with('+') ? 1 : 0);
-  const auto [end, error] = std::from_chars(first, text.data() + text.size(), value, static_cast<int>(std::clamp<std::int64_t>(IntegerArgument(arguments, 1, "base", 10), 2, 36)));
+  const auto [end, error] = std::from_chars(
+      first,
+      text.data() + text.size(),
+      value,
+      static_cast<int>(std::clamp<std::int64_t>(IntegerArgument(arguments, 1, "base", 10), 2, 36)));
   if (error == std::errc() && end == text.data() + text.size()) return Value(value);
   double number = 0;
   const auto parsed = std::from_chars(first, text.data() + text.size(), number);
-  const bool fits = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && std::fabs(number) < 9e18;
+  const bool fits = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() &&
+                    std::fabs(number) < 9e18;
   return Value(fits ? static_cast<std::int64_t>(number) : fallback);
 }
 
@@ -74,7 +87,8 @@ Result ToFloat(const Value& input, const Arguments&, RenderBudget&) {
   const std::string text = input.is_string() ? Strip(input.as_string(), "", true, true) : "";
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return Value(!text.empty() && error == std::errc() && end == text.data() + text.size() ? number : 0.0);
+  return Value(!text.empty() && error == std::errc() && end == text.data() + text.size() ? number
+                                                                                         : 0.0);
 }
 
 Result Join(const Value& input, const Arguments& arguments, RenderBudget& budget) {
@@ -92,10 +106,14 @@ Result Join(const Value& input, const Arguments& arguments, RenderBudget& budget
 
 Result ToJsonFilter(const Value& input, const Arguments& arguments, RenderBudget& budget) {
   JsonOptions options;
-  options.indent = static_cast<int>(std::clamp<std::int64_t>(IntegerArgument(arguments, 1, "indent", -1), -1, 64));
-  if (arguments.positional.size() == 1) options.indent = static_cast<int>(std::clamp<std::int64_t>(IntegerArgument(arguments, 0, "indent", -1), -1, 64));
+  options.indent = static_cast<int>(
+      std::clamp<std::int64_t>(IntegerArgument(arguments, 1, "indent", -1), -1, 64));
+  if (arguments.positional.size() == 1)
+    options.indent = static_cast<int>(
+        std::clamp<std::int64_t>(IntegerArgument(arguments, 0, "indent", -1), -1, 64));
   options.sort_keys = FlagArgument(arguments, 3, "sort_keys");
-  if (const Value* separators = FindArgument(arguments, 2, "separators"); separators != nullptr && separators->is_list() && separators->as_list().size() == 2) {
+  if (const Value* separators = FindArgument(arguments, 2, "separators");
+      separators != nullptr && separators->is_list() && separators->as_list().size() == 2) {
     options.item_separator = separators->as_list()[0].ToString();
     options.key_separator = separators->as_list()[1].ToString();
   }
@@ -111,12 +129,15 @@ Result Items(const Value& input, const Arguments&, RenderBudget& budget) {
   return *std::move(out);
 }
 
-Value LowerIfText(const Value& value) { return value.is_string() ? Value(ToLower(value.as_string())) : value; }
+Value LowerIfText(const Value& value) {
+  return value.is_string() ? Value(ToLower(value.as_string())) : value;
+}
 
 Result Sorted(List items, bool reverse, const std::function<Value(const Value&)>& key) {
   bool comparable = true;
   std::stable_sort(items.begin(), items.end(), [&](const Value& a, const Value& b) {
-    const StatusOr<bool> less = ApplyCompare("<", reverse ? key(b) : key(a), reverse ? key(a) : key(b));
+    const StatusOr<bool> less =
+        ApplyCompare("<", reverse ? key(b) : key(a), reverse ? key(a) : key(b));
     comparable = comparable && less.ok();
     return less.ok() && *less;
   });
@@ -160,7 +181,8 @@ Result Map(const Value& input, const Arguments& arguments, RenderBudget& budget)
   }
   const std::string name = arguments.positional[0].ToString();
   if (!IsKnownFilter(name)) return TypeError(fmt::format("No filter named '{}'.", name));
-  const Arguments rest{{arguments.positional.begin() + 1, arguments.positional.end()}, arguments.named};
+  const Arguments rest{{arguments.positional.begin() + 1, arguments.positional.end()},
+                       arguments.named};
   for (const Value& item : items) {
     HOLMES_RETURN_IF_ERROR(budget.Step());
     HOLMES_ASSIGN_OR_RETURN(Value value, ApplyFilter(name, item, rest, budget));
@@ -170,14 +192,22 @@ Result Map(const Value& input, const Arguments& arguments, RenderBudget& budget)
 }
 
 /// select, reject, selectattr, rejectattr.
-Result Choose(const Value& input, const Arguments& arguments, RenderBudget& budget, bool by_attribute, bool keep) {
+Result Choose(const Value& input,
+              const Arguments& arguments,
+              RenderBudget& budget,
+              bool by_attribute,
+              bool keep) {
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(input));
   std::size_t at = by_attribute ? 1 : 0;
   if (arguments.positional.size() < at) return TypeError("Missing parameter for attribute name");
   const bool has_test = arguments.positional.size() > at;
   const std::string test = has_test ? arguments.positional[at].ToString() : "";
   if (has_test && !IsKnownTest(test)) return TypeError(fmt::format("No test named '{}'.", test));
-  const Arguments rest = has_test ? Arguments{{arguments.positional.begin() + static_cast<std::ptrdiff_t>(at) + 1, arguments.positional.end()}, {}} : Arguments{};
+  const Arguments rest =
+      has_test ? Arguments{{arguments.positional.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                            arguments.positional.end()},
+                           {}}
+               : Arguments{};
   List out;
   for (const Value& item : items) {
     HOLMES_RETURN_IF_ERROR(budget.Step());
@@ -207,7 +237,11 @@ Result Unique(const Value& input, const Arguments& arguments, RenderBudget&) {
 
 Result Indent(const Value& input, const Arguments& arguments, RenderBudget& budget) {
   const Value* width = FindArgument(arguments, 0, "width");
-  std::string pad = width != nullptr && width->is_string() ? width->as_string() : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(IntegerArgument(arguments, 0, "width", 4), 0, 1000)), ' ');
+  std::string pad = width != nullptr && width->is_string()
+                        ? width->as_string()
+                        : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(
+                                          IntegerArgument(arguments, 0, "width", 4), 0, 1000)),
+                                      ' ');
   const bool first = FlagArgument(arguments, 1, "first");
   const bool blank = FlagArgument(arguments, 2, "blank");
   const std::string text = input.ToString();
@@ -227,7 +261,9 @@ Result Extreme(const Value& input, bool largest) {
   if (items.empty()) return Value(Undefined{"No aggregated item, sequence was empty."});
   const Value* best = &items[0];
   for (const Value& item : items) {
-    HOLMES_ASSIGN_OR_RETURN(const bool better, ApplyCompare(largest ? ">" : "<", LowerIfText(item), LowerIfText(*best)));
+    HOLMES_ASSIGN_OR_RETURN(
+        const bool better,
+        ApplyCompare(largest ? ">" : "<", LowerIfText(item), LowerIfText(*best)));
     if (better) best = &item;
   }
   return *best;
@@ -238,17 +274,24 @@ Result Sum(const Value& input, const Arguments& arguments, RenderBudget& budget)
   const Value* attribute = FindArgument(arguments, 0, "attribute");
   Value out(IntegerArgument(arguments, 1, "start", 0));
   for (const Value& item : items) {
-    HOLMES_ASSIGN_OR_RETURN(out, ApplyBinary("+", out, attribute == nullptr ? item : Attribute(item, *attribute), budget));
+    HOLMES_ASSIGN_OR_RETURN(
+        out,
+        ApplyBinary("+", out, attribute == nullptr ? item : Attribute(item, *attribute), budget));
   }
   return out;
 }
 
 Result Round(const Value& input, const Arguments& arguments, RenderBudget&) {
-  if (!input.is_number()) return TypeError(fmt::format("type {} doesn't define __round__ method", input.type_name()));
-  const double scale = std::pow(10.0, static_cast<double>(IntegerArgument(arguments, 0, "precision", 0)));
+  if (!input.is_number())
+    return TypeError(fmt::format("type {} doesn't define __round__ method", input.type_name()));
+  const double scale =
+      std::pow(10.0, static_cast<double>(IntegerArgument(arguments, 0, "precision", 0)));
   const std::string method = TextArgument(arguments, 1, "method", "common");
   const double x = input.as_double() * scale;
-  return Value((method == "ceil" ? std::ceil(x) : method == "floor" ? std::floor(x) : std::nearbyint(x)) / scale);
+  return Value((method == "ceil"    ? std::ceil(x)
+                : method == "floor" ? std::floor(x)
+                                    : std::nearbyint(x)) /
+               scale);
 }
 
 Result Reverse(const Value& input, const Arguments&, RenderBudget&) {
@@ -262,24 +305,38 @@ Result Escape(const Value& input, const Arguments&, RenderBudget&) {
   std::string out;
   for (const char c : input.ToString()) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&#34;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out.push_back(c);
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out.push_back(c);
     }
   }
   return Value(std::move(out));
 }
 
-Result Trim(const Value& input, const Arguments& arguments, RenderBudget&) { return Value(Strip(input.ToString(), TextArgument(arguments, 0, "chars", ""), true, true)); }
+Result Trim(const Value& input, const Arguments& arguments, RenderBudget&) {
+  return Value(Strip(input.ToString(), TextArgument(arguments, 0, "chars", ""), true, true));
+}
 
 Result Replace(const Value& input, const Arguments& arguments, RenderBudget& budget) {
   const std::string text = input.ToString();
   const std::string from = TextArgument(arguments, 0, "old", "");
   const std::string to = TextArgument(arguments, 1, "new", "");
-  HOLMES_RETURN_IF_ERROR(budget.CheckSize(to.size() * (from.empty() ? text.size() + 1 : text.size() / from.size())));
+  HOLMES_RETURN_IF_ERROR(
+      budget.CheckSize(to.size() * (from.empty() ? text.size() + 1 : text.size() / from.size())));
   return Value(ReplaceText(text, from, to, IntegerArgument(arguments, 2, "count", -1)));
 }
 
@@ -300,49 +357,83 @@ Result ListFilter(const Value& input, const Arguments&, RenderBudget&) {
 }
 
 Result Abs(const Value& input, const Arguments&, RenderBudget&) {
-  if (!input.is_number()) return TypeError(fmt::format("bad operand type for abs(): '{}'", input.type_name()));
-  return input.is_float() ? Value(std::fabs(input.as_double())) : Value(input.as_int() < 0 ? -input.as_int() : input.as_int());
+  if (!input.is_number())
+    return TypeError(fmt::format("bad operand type for abs(): '{}'", input.type_name()));
+  return input.is_float() ? Value(std::fabs(input.as_double()))
+                          : Value(input.as_int() < 0 ? -input.as_int() : input.as_int());
 }
 
 const std::map<std::string, Filter, std::less<>>& Filters() {
   static const std::map<std::string, Filter, std::less<>> filters = {
       {"abs", Abs},
-      {"capitalize", [](const Value& v, const Arguments&, RenderBudget&) -> Result { return Value(Capitalize(v.ToString())); }},
+      {"capitalize",
+       [](const Value& v, const Arguments&, RenderBudget&) -> Result {
+         return Value(Capitalize(v.ToString()));
+       }},
       {"count", LengthFilter},
       {"d", Default},
       {"default", Default},
       {"dictsort", DictSort},
       {"e", Escape},
       {"escape", Escape},
-      {"first", [](const Value& v, const Arguments&, RenderBudget&) { return FirstOrLast(v, true); }},
+      {"first",
+       [](const Value& v, const Arguments&, RenderBudget&) { return FirstOrLast(v, true); }},
       {"float", ToFloat},
       {"indent", Indent},
       {"int", ToInt},
       {"items", Items},
       {"join", Join},
-      {"last", [](const Value& v, const Arguments&, RenderBudget&) { return FirstOrLast(v, false); }},
+      {"last",
+       [](const Value& v, const Arguments&, RenderBudget&) { return FirstOrLast(v, false); }},
       {"length", LengthFilter},
       {"list", ListFilter},
-      {"lower", [](const Value& v, const Arguments&, RenderBudget&) -> Result { return Value(ToLower(v.ToString())); }},
+      {"lower",
+       [](const Value& v, const Arguments&, RenderBudget&) -> Result {
+         return Value(ToLower(v.ToString()));
+       }},
       {"map", Map},
       {"max", [](const Value& v, const Arguments&, RenderBudget&) { return Extreme(v, true); }},
       {"min", [](const Value& v, const Arguments&, RenderBudget&) { return Extreme(v, false); }},
-      {"reject", [](const Value& v, const Arguments& a, RenderBudget& b) { return Choose(v, a, b, false, false); }},
-      {"rejectattr", [](const Value& v, const Arguments& a, RenderBudget& b) { return Choose(v, a, b, true, false); }},
+      {"reject",
+       [](const Value& v, const Arguments& a, RenderBudget& b) {
+         return Choose(v, a, b, false, false);
+       }},
+      {"rejectattr",
+       [](const Value& v, const Arguments& a, RenderBudget& b) {
+         return Choose(v, a, b, true, false);
+       }},
       {"replace", Replace},
       {"reverse", Reverse},
       {"round", Round},
-      {"safe", [](const Value& v, const Arguments&, RenderBudget&) -> Result { return Value(v.ToString()); }},
-      {"select", [](const Value& v, const Arguments& a, RenderBudget& b) { return Choose(v, a, b, false, true); }},
-      {"selectattr", [](const Value& v, const Arguments& a, RenderBudget& b) { return Choose(v, a, b, true, true); }},
+      {"safe",
+       [](const Value& v, const Arguments&, RenderBudget&) -> Result {
+         return Value(v.ToString());
+       }},
+      {"select",
+       [](const Value& v, const Arguments& a, RenderBudget& b) {
+         return Choose(v, a, b, false, true);
+       }},
+      {"selectattr",
+       [](const Value& v, const Arguments& a, RenderBudget& b) {
+         return Choose(v, a, b, true, true);
+       }},
       {"sort", Sort},
-      {"string", [](const Value& v, const Arguments&, RenderBudget&) -> Result { return Value(v.ToString()); }},
+      {"string",
+       [](const Value& v, const Arguments&, RenderBudget&) -> Result {
+         return Value(v.ToString());
+       }},
       {"sum", Sum},
-      {"title", [](const Value& v, const Arguments&, RenderBudget&) -> Result { return Value(ToTitle(v.ToString())); }},
+      {"title",
+       [](const Value& v, const Arguments&, RenderBudget&) -> Result {
+         return Value(ToTitle(v.ToString()));
+       }},
       {"tojson", ToJsonFilter},
       {"trim", Trim},
       {"unique", Unique},
-      {"upper", [](const Value& v, const Arguments&, RenderBudget&) -> Result { return Value(ToUpper(v.ToString())); }},
+      {"upper",
+       [](const Value& v, const Arguments&, RenderBudget&) -> Result {
+         return Value(ToUpper(v.ToString()));
+       }},
   };
   return filters;
 }
@@ -358,48 +449,88 @@ const std::map<std::string, Test, std::less<>>& PlainTests() {
       {"false", [](const Value& v) { return v.is_bool() && !v.as_bool(); }},
       {"float", [](const Value& v) { return v.is_float(); }},
       {"integer", [](const Value& v) { return v.is_int(); }},
-      {"iterable", [](const Value& v) { return v.is_list() || v.is_dict() || v.is_string() || v.is_undefined(); }},
-      {"lower", [](const Value& v) { return v.is_string() && v.as_string() == ToLower(v.as_string()) && v.as_string() != ToUpper(v.as_string()); }},
+      {"iterable",
+       [](const Value& v) {
+         return v.is_list() || v.is_dict() || v.is_string() || v.is_undefined();
+       }},
+      {"lower",
+       [](const Value& v) {
+         return v.is_string() && v.as_string() == ToLower(v.as_string()) &&
+                v.as_string() != ToUpper(v.as_string());
+       }},
       {"mapping", [](const Value& v) { return v.is_dict(); }},
       {"none", [](const Value& v) { return v.is_none(); }},
       {"number", [](const Value& v) { return v.is_number(); }},
       {"odd", [](const Value& v) { return v.is_number() && v.as_int() % 2 != 0; }},
-      {"sequence", [](const Value& v) { return v.is_list() || v.is_dict() || v.is_string() || v.is_undefined(); }},
+      {"sequence",
+       [](const Value& v) {
+         return v.is_list() || v.is_dict() || v.is_string() || v.is_undefined();
+       }},
       {"string", [](const Value& v) { return v.is_string(); }},
       {"true", [](const Value& v) { return v.is_bool() && v.as_bool(); }},
       {"undefined", [](const Value& v) { return v.is_undefined(); }},
-      {"upper", [](const Value& v) { return v.is_string() && v.as_string() == ToUpper(v.as_string()) && v.as_string() != ToLower(v.as_string()); }},
+      {"upper",
+       [](const Value& v) {
+         return v.is_string() && v.as_string() == ToUpper(v.as_string()) &&
+                v.as_string() != ToLower(v.as_string());
+       }},
   };
   return tests;
 }
 
 /// Tests that compare with an argument, by operator.
 const std::map<std::string, std::string, std::less<>>& ComparingTests() {
-  static const std::map<std::string, std::string, std::less<>> tests = {
-      {"eq", "=="}, {"equalto", "=="}, {"==", "=="}, {"sameas", "=="}, {"ne", "!="}, {"!=", "!="}, {"lt", "<"}, {"lessthan", "<"}, {"<", "<"},
-      {"le", "<="}, {"<=", "<="},      {"gt", ">"},  {"greaterthan", ">"}, {">", ">"}, {"ge", ">="}, {">=", ">="}, {"in", "in"}, {"divisibleby", "%"}};
+  static const std::map<std::string, std::string, std::less<>> tests = {{"eq", "=="},
+                                                                        {"equalto", "=="},
+                                                                        {"==", "=="},
+                                                                        {"sameas", "=="},
+                                                                        {"ne", "!="},
+                                                                        {"!=", "!="},
+                                                                        {"lt", "<"},
+                                                                        {"lessthan", "<"},
+                                                                        {"<", "<"},
+                                                                        {"le", "<="},
+                                                                        {"<=", "<="},
+                                                                        {"gt", ">"},
+                                                                        {"greaterthan", ">"},
+                                                                        {">", ">"},
+                                                                        {"ge", ">="},
+                                                                        {">=", ">="},
+                                                                        {"in", "in"},
+                                                                        {"divisibleby", "%"}};
   return tests;
 }
 
 }  // namespace
 
 bool IsKnownFilter(std::string_view name) { return Filters().find(name) != Filters().end(); }
-bool IsKnownTest(std::string_view name) { return PlainTests().find(name) != PlainTests().end() || ComparingTests().find(name) != ComparingTests().end(); }
+bool IsKnownTest(std::string_view name) {
+  return PlainTests().find(name) != PlainTests().end() ||
+         ComparingTests().find(name) != ComparingTests().end();
+}
 
-StatusOr<Value> ApplyFilter(std::string_view name, const Value& input, const Arguments& arguments, RenderBudget& budget) {
+StatusOr<Value> ApplyFilter(std::string_view name,
+                            const Value& input,
+                            const Arguments& arguments,
+                            RenderBudget& budget) {
   const auto filter = Filters().find(name);
-  // Named only when it is reached, as in jinja2: templates guard filters of their own set-ups by conditions.
-  if (filter == Filters().end()) return base::UnimplementedError(fmt::format("the filter '{}' is not supported", name));
+  // Named only when it is reached, as in jinja2: templates guard filters of their own set-ups by
+  // conditions.
+  if (filter == Filters().end())
+    return base::UnimplementedError(fmt::format("the filter '{}' is not supported", name));
   return filter->second(input, arguments, budget);
 }
 
 StatusOr<bool> ApplyTest(std::string_view name, const Value& input, const Arguments& arguments) {
-  if (const auto plain = PlainTests().find(name); plain != PlainTests().end()) return plain->second(input);
-  if (arguments.positional.empty()) return TypeError(fmt::format("the test '{}' needs an argument", name));
+  if (const auto plain = PlainTests().find(name); plain != PlainTests().end())
+    return plain->second(input);
+  if (arguments.positional.empty())
+    return TypeError(fmt::format("the test '{}' needs an argument", name));
   const std::string& op = ComparingTests().find(name)->second;
   const Value& other = arguments.positional[0];
   if (op != "%") return ApplyCompare(op, input, other);
-  if (!input.is_int() || !other.is_int() || other.as_int() == 0) return TypeError("divisibleby needs integers other than zero");
+  if (!input.is_int() || !other.is_int() || other.as_int() == 0)
+    return TypeError("divisibleby needs integers other than zero");
   return input.as_int() % other.as_int() == 0;
 }
 

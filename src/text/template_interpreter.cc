@@ -16,17 +16,23 @@ constexpr std::int64_t kMaxRange = 100'000;  // jinja2's sandbox has the same
 StatusOr<Value> Range(const Arguments& arguments) {
   std::array<std::int64_t, 3> bounds = {0, 0, 1};
   const std::size_t count = arguments.positional.size();
-  if (count < 1 || count > 3) return base::InvalidArgumentError(fmt::format("range expected 1 to 3 arguments, got {}", count));
+  if (count < 1 || count > 3)
+    return base::InvalidArgumentError(
+        fmt::format("range expected 1 to 3 arguments, got {}", count));
   for (std::size_t i = 0; i < count; ++i) {
     const Value& value = arguments.positional[i];
-    if (!value.is_number() || value.is_float()) return base::InvalidArgumentError(fmt::format("'{}' object cannot be interpreted as an integer", value.type_name()));
+    if (!value.is_number() || value.is_float())
+      return base::InvalidArgumentError(
+          fmt::format("'{}' object cannot be interpreted as an integer", value.type_name()));
     bounds[count == 1 ? 1 : i] = value.as_int();
   }
   const auto [start, stop, step] = bounds;
   if (step == 0) return base::InvalidArgumentError("range() arg 3 must not be zero");
   List out;
   for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
-    if (static_cast<std::int64_t>(out.size()) == kMaxRange) return base::ResourceExhaustedError(fmt::format("Range too big. The sandbox blocks ranges larger than {}.", kMaxRange));
+    if (static_cast<std::int64_t>(out.size()) == kMaxRange)
+      return base::ResourceExhaustedError(
+          fmt::format("Range too big. The sandbox blocks ranges larger than {}.", kMaxRange));
     out.emplace_back(i);
     if (__builtin_add_overflow(i, step, &i)) break;
   }
@@ -36,18 +42,21 @@ StatusOr<Value> Range(const Arguments& arguments) {
 /// namespace(a=1) and dict(a=1).
 StatusOr<Value> MakeDict(const Arguments& arguments) {
   Dict out;
-  if (!arguments.positional.empty() && arguments.positional[0].is_dict()) out = arguments.positional[0].as_dict();
+  if (!arguments.positional.empty() && arguments.positional[0].is_dict())
+    out = arguments.positional[0].as_dict();
   for (const auto& [name, value] : arguments.named) out.emplace_back(name, value);
   return Value(std::move(out));
 }
 
 StatusOr<Value> StrftimeNow(const Arguments& arguments, const RenderOptions& options) {
-  if (arguments.positional.size() != 1 || !arguments.positional[0].is_string()) return base::InvalidArgumentError("strftime_now needs a format");
+  if (arguments.positional.size() != 1 || !arguments.positional[0].is_string())
+    return base::InvalidArgumentError("strftime_now needs a format");
   const std::time_t now = options.now.value_or(std::time(nullptr));
   std::tm local{};
   localtime_r(&now, &local);
   std::array<char, 1024> buffer{};
-  const std::size_t length = std::strftime(buffer.data(), buffer.size(), arguments.positional[0].as_string().c_str(), &local);
+  const std::size_t length = std::strftime(
+      buffer.data(), buffer.size(), arguments.positional[0].as_string().c_str(), &local);
   return Value(std::string(buffer.data(), length));
 }
 
@@ -72,7 +81,8 @@ const Value* Interpreter::Scope::Find(std::string_view name) const {
   return nullptr;
 }
 
-Interpreter::Interpreter(const Value& variables, const RenderOptions& options) : budget_(options), globals_(nullptr), top_(&globals_) {
+Interpreter::Interpreter(const Value& variables, const RenderOptions& options)
+    : budget_(options), globals_(nullptr), top_(&globals_) {
   AddGlobals();
   if (variables.is_dict()) top_.variables = variables.as_dict();
 }
@@ -81,12 +91,16 @@ void Interpreter::AddGlobals() {
   globals_.Set("range", Function(Range));
   globals_.Set("namespace", Function(MakeDict));
   globals_.Set("dict", Function(MakeDict));
-  globals_.Set("raise_exception", Function([this](const Arguments& arguments) -> StatusOr<Value> {
-                 raised_ = true;
-                 const Value* message = FindArgument(arguments, 0, "message");
-                 return base::InvalidArgumentError(message != nullptr ? message->ToString() : "the chat template refuses these messages");
+  globals_.Set(
+      "raise_exception", Function([this](const Arguments& arguments) -> StatusOr<Value> {
+        raised_ = true;
+        const Value* message = FindArgument(arguments, 0, "message");
+        return base::InvalidArgumentError(
+            message != nullptr ? message->ToString() : "the chat template refuses these messages");
+      }));
+  globals_.Set("strftime_now", Function([this](const Arguments& arguments) {
+                 return StrftimeNow(arguments, budget_.options());
                }));
-  globals_.Set("strftime_now", Function([this](const Arguments& arguments) { return StrftimeNow(arguments, budget_.options()); }));
 }
 
 StatusOr<std::string> Interpreter::Run(const ast::Body& body) {
@@ -97,7 +111,8 @@ StatusOr<std::string> Interpreter::Run(const ast::Body& body) {
 }
 
 Status Interpreter::AtLine(const Status& status, int line) const {
-  const bool has_place = raised_ || status.code() == StatusCode::kResourceExhausted || status.message().starts_with("chat template line ");
+  const bool has_place = raised_ || status.code() == StatusCode::kResourceExhausted ||
+                         status.message().starts_with("chat template line ");
   return has_place ? status : status.WithContext(fmt::format("chat template line {}", line));
 }
 
@@ -107,7 +122,9 @@ Status Interpreter::Append(std::string_view text, std::string& out) const {
   return OkStatus();
 }
 
-StatusOr<Interpreter::Flow> Interpreter::RunBody(const ast::Body& body, Scope& scope, std::string& out) {
+StatusOr<Interpreter::Flow> Interpreter::RunBody(const ast::Body& body,
+                                                 Scope& scope,
+                                                 std::string& out) {
   for (const auto& stmt : body) {
     HOLMES_RETURN_IF_ERROR(budget_.Step());
     StatusOr<Flow> flow = RunStatement(*stmt, scope, out);
@@ -117,7 +134,9 @@ StatusOr<Interpreter::Flow> Interpreter::RunBody(const ast::Body& body, Scope& s
   return Flow::kNext;
 }
 
-StatusOr<Interpreter::Flow> Interpreter::RunStatement(const ast::Stmt& stmt, Scope& scope, std::string& out) {
+StatusOr<Interpreter::Flow> Interpreter::RunStatement(const ast::Stmt& stmt,
+                                                      Scope& scope,
+                                                      std::string& out) {
   switch (stmt.kind) {
     case StmtKind::kText: {
       HOLMES_RETURN_IF_ERROR(Append(stmt.text, out));
@@ -128,8 +147,10 @@ StatusOr<Interpreter::Flow> Interpreter::RunStatement(const ast::Stmt& stmt, Sco
       HOLMES_RETURN_IF_ERROR(Append(value.ToString(), out));
       return Flow::kNext;
     }
-    case StmtKind::kIf: return RunIf(stmt, scope, out);
-    case StmtKind::kFor: return RunFor(stmt, scope, out);
+    case StmtKind::kIf:
+      return RunIf(stmt, scope, out);
+    case StmtKind::kFor:
+      return RunFor(stmt, scope, out);
     case StmtKind::kSet: {
       HOLMES_RETURN_IF_ERROR(RunSet(stmt, scope));
       return Flow::kNext;
@@ -150,17 +171,22 @@ StatusOr<Interpreter::Flow> Interpreter::RunStatement(const ast::Stmt& stmt, Sco
       std::string inner;
       Scope local(&scope);
       HOLMES_ASSIGN_OR_RETURN(const Flow flow, RunBody(stmt.bodies[0], local, inner));
-      HOLMES_ASSIGN_OR_RETURN(const Value value, FilterText(stmt.expr.get(), std::move(inner), scope));
+      HOLMES_ASSIGN_OR_RETURN(const Value value,
+                              FilterText(stmt.expr.get(), std::move(inner), scope));
       HOLMES_RETURN_IF_ERROR(Append(value.ToString(), out));
       return flow;
     }
-    case StmtKind::kBreak: return Flow::kBreak;
-    case StmtKind::kContinue: return Flow::kContinue;
+    case StmtKind::kBreak:
+      return Flow::kBreak;
+    case StmtKind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNext;
 }
 
-StatusOr<Interpreter::Flow> Interpreter::RunIf(const ast::Stmt& stmt, Scope& scope, std::string& out) {
+StatusOr<Interpreter::Flow> Interpreter::RunIf(const ast::Stmt& stmt,
+                                               Scope& scope,
+                                               std::string& out) {
   for (std::size_t i = 0; i < stmt.conditions.size(); ++i) {
     bool holds = stmt.conditions[i] == nullptr;
     if (!holds) {
@@ -175,17 +201,30 @@ StatusOr<Interpreter::Flow> Interpreter::RunIf(const ast::Stmt& stmt, Scope& sco
 Value Interpreter::LoopVariable(const std::shared_ptr<const List>& items, std::size_t index) const {
   const auto size = static_cast<std::int64_t>(items->size());
   const auto at = static_cast<std::int64_t>(index);
-  Dict loop = {{"index", at + 1}, {"index0", at}, {"revindex", size - at}, {"revindex0", size - at - 1}, {"first", at == 0}, {"last", at + 1 == size}, {"length", size}, {"depth", 1}, {"depth0", 0}};
-  loop.emplace_back("previtem", at > 0 ? (*items)[index - 1] : Value(Undefined{"there is no previous item"}));
-  loop.emplace_back("nextitem", at + 1 < size ? (*items)[index + 1] : Value(Undefined{"there is no next item"}));
+  Dict loop = {{"index", at + 1},
+               {"index0", at},
+               {"revindex", size - at},
+               {"revindex0", size - at - 1},
+               {"first", at == 0},
+               {"last", at + 1 == size},
+               {"length", size},
+               {"depth", 1},
+               {"depth0", 0}};
+  loop.emplace_back("previtem",
+                    at > 0 ? (*items)[index - 1] : Value(Undefined{"there is no previous item"}));
+  loop.emplace_back(
+      "nextitem", at + 1 < size ? (*items)[index + 1] : Value(Undefined{"there is no next item"}));
   loop.emplace_back("cycle", Function([index](const Arguments& arguments) -> StatusOr<Value> {
-                      if (arguments.positional.empty()) return base::InvalidArgumentError("no items for cycling given");
+                      if (arguments.positional.empty())
+                        return base::InvalidArgumentError("no items for cycling given");
                       return arguments.positional[index % arguments.positional.size()];
                     }));
   return loop;
 }
 
-StatusOr<Interpreter::Flow> Interpreter::RunFor(const ast::Stmt& stmt, Scope& scope, std::string& out) {
+StatusOr<Interpreter::Flow> Interpreter::RunFor(const ast::Stmt& stmt,
+                                                Scope& scope,
+                                                std::string& out) {
   HOLMES_ASSIGN_OR_RETURN(const Value iterable, Evaluate(*stmt.expr, scope));
   HOLMES_ASSIGN_OR_RETURN(List all, Iterate(iterable));
   if (stmt.condition != nullptr) {
@@ -216,7 +255,9 @@ StatusOr<Interpreter::Flow> Interpreter::RunFor(const ast::Stmt& stmt, Scope& sc
   return Flow::kNext;
 }
 
-Status Interpreter::Assign(const std::vector<ast::ExprPtr>& targets, const Value& value, Scope& scope) {
+Status Interpreter::Assign(const std::vector<ast::ExprPtr>& targets,
+                           const Value& value,
+                           Scope& scope) {
   if (targets.size() == 1) {
     const ast::Expr& target = *targets[0];
     if (target.kind == ExprKind::kName) {
@@ -224,7 +265,8 @@ Status Interpreter::Assign(const std::vector<ast::ExprPtr>& targets, const Value
       return OkStatus();
     }
     HOLMES_ASSIGN_OR_RETURN(const Value object, Evaluate(*target.args[0], scope));
-    if (!object.is_dict()) return base::InvalidArgumentError("cannot assign attribute on non-namespace object");
+    if (!object.is_dict())
+      return base::InvalidArgumentError("cannot assign attribute on non-namespace object");
     for (auto& [name, current] : object.mutable_dict()) {
       if (name == target.name) {
         current = value;
@@ -235,9 +277,12 @@ Status Interpreter::Assign(const std::vector<ast::ExprPtr>& targets, const Value
     return OkStatus();
   }
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(value));
-  if (items.size() != targets.size()) return base::InvalidArgumentError(fmt::format("{} values to unpack into {} names", items.size(), targets.size()));
+  if (items.size() != targets.size())
+    return base::InvalidArgumentError(
+        fmt::format("{} values to unpack into {} names", items.size(), targets.size()));
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (targets[i]->kind != ExprKind::kName) return base::InvalidArgumentError("only names can be unpacked into");
+    if (targets[i]->kind != ExprKind::kName)
+      return base::InvalidArgumentError("only names can be unpacked into");
     scope.Set(targets[i]->name, items[i]);
   }
   return OkStatus();
@@ -258,20 +303,28 @@ Status Interpreter::RunSetBlock(const ast::Stmt& stmt, Scope& scope) {
 }
 
 Value Interpreter::MakeMacro(const ast::Stmt& stmt, Scope& scope) {
-  // A macro made inside a loop or block may outlive that scope, so it sees what is at the top (as jinja2's macros do).
+  // A macro made inside a loop or block may outlive that scope, so it sees what is at the top (as
+  // jinja2's macros do).
   Scope& defined_in = &scope == &top_ ? scope : top_;
-  return Function([this, &stmt, &defined_in](const Arguments& arguments) { return CallMacro(stmt, defined_in, arguments); });
+  return Function([this, &stmt, &defined_in](const Arguments& arguments) {
+    return CallMacro(stmt, defined_in, arguments);
+  });
 }
 
-StatusOr<Value> Interpreter::CallMacro(const ast::Stmt& stmt, Scope& defined_in, const Arguments& arguments) {
+StatusOr<Value> Interpreter::CallMacro(const ast::Stmt& stmt,
+                                       Scope& defined_in,
+                                       const Arguments& arguments) {
   if (++call_depth_ > budget_.options().max_call_depth) {
     --call_depth_;
-    return base::ResourceExhaustedError(fmt::format("the chat template calls itself more than {} levels deep", budget_.options().max_call_depth));
+    return base::ResourceExhaustedError(
+        fmt::format("the chat template calls itself more than {} levels deep",
+                    budget_.options().max_call_depth));
   }
   Scope local(&defined_in);
   Status status = OkStatus();
   if (arguments.positional.size() > stmt.parameters.size()) {
-    status = base::InvalidArgumentError(fmt::format("macro '{}' takes not more than {} argument(s)", stmt.text, stmt.parameters.size()));
+    status = base::InvalidArgumentError(fmt::format(
+        "macro '{}' takes not more than {} argument(s)", stmt.text, stmt.parameters.size()));
   }
   for (std::size_t i = 0; status.ok() && i < stmt.parameters.size(); ++i) {
     const ast::Parameter& parameter = stmt.parameters[i];
@@ -300,9 +353,13 @@ StatusOr<Value> Interpreter::CallMacro(const ast::Stmt& stmt, Scope& defined_in,
 
 Status Interpreter::RunCallBlock(const ast::Stmt& stmt, Scope& scope, std::string& out) {
   HOLMES_ASSIGN_OR_RETURN(const Value callee, Evaluate(*stmt.expr->args[0], scope));
-  if (!callee.is_function()) return base::InvalidArgumentError(fmt::format("'{}' object is not callable", callee.type_name()));
+  if (!callee.is_function())
+    return base::InvalidArgumentError(
+        fmt::format("'{}' object is not callable", callee.type_name()));
   HOLMES_ASSIGN_OR_RETURN(Arguments arguments, EvaluateArguments(*stmt.expr, scope));
-  arguments.named.emplace_back("caller", Function([this, &stmt, &scope](const Arguments& inner) { return CallMacro(stmt, scope, inner); }));
+  arguments.named.emplace_back("caller", Function([this, &stmt, &scope](const Arguments& inner) {
+                                 return CallMacro(stmt, scope, inner);
+                               }));
   HOLMES_ASSIGN_OR_RETURN(const Value value, callee.as_function()(arguments));
   return Append(value.ToString(), out);
 }
@@ -324,14 +381,18 @@ StatusOr<Value> Interpreter::Evaluate(const ast::Expr& expr, Scope& scope) {
 
 StatusOr<Value> Interpreter::EvaluateNode(const ast::Expr& expr, Scope& scope) {
   switch (expr.kind) {
-    case ExprKind::kConst: return expr.value;
+    case ExprKind::kConst:
+      return expr.value;
     case ExprKind::kName: {
       const Value* found = scope.Find(expr.name);
       return found != nullptr ? *found : Value(Undefined{expr.name});
     }
-    case ExprKind::kCall: return EvaluateCall(expr, scope);
-    case ExprKind::kCompare: return EvaluateCompare(expr, scope);
-    case ExprKind::kDict: return EvaluateDict(expr, scope);
+    case ExprKind::kCall:
+      return EvaluateCall(expr, scope);
+    case ExprKind::kCompare:
+      return EvaluateCompare(expr, scope);
+    case ExprKind::kDict:
+      return EvaluateDict(expr, scope);
     case ExprKind::kAnd:
     case ExprKind::kOr: {
       HOLMES_ASSIGN_OR_RETURN(Value left, Evaluate(*expr.args[0], scope));
@@ -362,7 +423,8 @@ StatusOr<Value> Interpreter::EvaluateNode(const ast::Expr& expr, Scope& scope) {
       HOLMES_ASSIGN_OR_RETURN(const Arguments arguments, EvaluateArguments(expr, scope));
       return ApplyFilter(expr.name, input, arguments, budget_);
     }
-    default: break;
+    default:
+      break;
   }
   // The others evaluate their operands in order first.
   std::vector<Value> operands;
@@ -375,25 +437,34 @@ StatusOr<Value> Interpreter::EvaluateNode(const ast::Expr& expr, Scope& scope) {
     operands.push_back(std::move(value));
   }
   switch (expr.kind) {
-    case ExprKind::kGetAttr: return GetAttribute(operands[0], expr.name);
-    case ExprKind::kGetItem: return GetItem(operands[0], operands[1]);
-    case ExprKind::kSlice: return GetSlice(operands[0], operands[1], operands[2], operands[3]);
-    case ExprKind::kNot: return Value(!operands[0].Truthy());
-    case ExprKind::kNegate: return ApplyBinary("-", Value(0), operands[0], budget_);
-    case ExprKind::kPlus: return ApplyBinary("+", Value(0), operands[0], budget_);
-    case ExprKind::kBinary: return ApplyBinary(expr.name, operands[0], operands[1], budget_);
+    case ExprKind::kGetAttr:
+      return GetAttribute(operands[0], expr.name);
+    case ExprKind::kGetItem:
+      return GetItem(operands[0], operands[1]);
+    case ExprKind::kSlice:
+      return GetSlice(operands[0], operands[1], operands[2], operands[3]);
+    case ExprKind::kNot:
+      return Value(!operands[0].Truthy());
+    case ExprKind::kNegate:
+      return ApplyBinary("-", Value(0), operands[0], budget_);
+    case ExprKind::kPlus:
+      return ApplyBinary("+", Value(0), operands[0], budget_);
+    case ExprKind::kBinary:
+      return ApplyBinary(expr.name, operands[0], operands[1], budget_);
     case ExprKind::kTest: {
       const Arguments arguments{{operands.begin() + 1, operands.end()}, {}};
       HOLMES_ASSIGN_OR_RETURN(const bool holds, ApplyTest(expr.name, operands[0], arguments));
       return Value(holds);
     }
-    default: break;
+    default:
+      break;
   }
   return base::InternalError("an expression of an unknown kind");
 }
 
 StatusOr<Value> Interpreter::GetAttribute(const Value& object, const std::string& name) const {
-  if (object.is_undefined()) return base::InvalidArgumentError(fmt::format("'{}' is undefined", object.undefined_name()));
+  if (object.is_undefined())
+    return base::InvalidArgumentError(fmt::format("'{}' is undefined", object.undefined_name()));
   const Value* found = object.Find(name);
   if (found != nullptr) return *found;
   return Value(Undefined{fmt::format("{} object' has no attribute '{}", object.type_name(), name)});
@@ -404,7 +475,9 @@ StatusOr<Value> Interpreter::EvaluateDict(const ast::Expr& expr, Scope& scope) {
   for (std::size_t i = 0; i < expr.args.size(); i += 2) {
     HOLMES_ASSIGN_OR_RETURN(const Value key, Evaluate(*expr.args[i], scope));
     HOLMES_ASSIGN_OR_RETURN(Value value, Evaluate(*expr.args[i + 1], scope));
-    if (!key.is_string()) return base::InvalidArgumentError(fmt::format("keys of type '{}' are not supported; strings are", key.type_name()));
+    if (!key.is_string())
+      return base::InvalidArgumentError(
+          fmt::format("keys of type '{}' are not supported; strings are", key.type_name()));
     bool replaced = false;
     for (auto& [existing, current] : out) {
       if (existing != key.as_string()) continue;
@@ -444,18 +517,25 @@ StatusOr<Value> Interpreter::EvaluateCall(const ast::Expr& expr, Scope& scope) {
   const ast::Expr& callee = *expr.args[0];
   if (callee.kind == ExprKind::kGetAttr) {
     HOLMES_ASSIGN_OR_RETURN(const Value object, Evaluate(*callee.args[0], scope));
-    if (object.is_undefined()) return base::InvalidArgumentError(fmt::format("'{}' is undefined", object.undefined_name()));
+    if (object.is_undefined())
+      return base::InvalidArgumentError(fmt::format("'{}' is undefined", object.undefined_name()));
     HOLMES_ASSIGN_OR_RETURN(const Arguments arguments, EvaluateArguments(expr, scope));
     const Value* attribute = object.Find(callee.name);
-    if (attribute != nullptr && attribute->is_function()) return attribute->as_function()(arguments);
-    HOLMES_ASSIGN_OR_RETURN(std::optional<Value> result, CallMethod(object, callee.name, arguments, budget_));
+    if (attribute != nullptr && attribute->is_function())
+      return attribute->as_function()(arguments);
+    HOLMES_ASSIGN_OR_RETURN(std::optional<Value> result,
+                            CallMethod(object, callee.name, arguments, budget_));
     if (result) return *std::move(result);
-    return base::InvalidArgumentError(fmt::format("'{} object' has no method '{}'", object.type_name(), callee.name));
+    return base::InvalidArgumentError(
+        fmt::format("'{} object' has no method '{}'", object.type_name(), callee.name));
   }
   HOLMES_ASSIGN_OR_RETURN(const Value function, Evaluate(callee, scope));
   HOLMES_ASSIGN_OR_RETURN(const Arguments arguments, EvaluateArguments(expr, scope));
-  if (function.is_undefined()) return base::InvalidArgumentError(fmt::format("'{}' is undefined", function.undefined_name()));
-  if (!function.is_function()) return base::InvalidArgumentError(fmt::format("'{}' object is not callable", function.type_name()));
+  if (function.is_undefined())
+    return base::InvalidArgumentError(fmt::format("'{}' is undefined", function.undefined_name()));
+  if (!function.is_function())
+    return base::InvalidArgumentError(
+        fmt::format("'{}' object is not callable", function.type_name()));
   return function.as_function()(arguments);
 }
 

@@ -60,7 +60,7 @@ class Interpreter {
   Scope globals_;
   Scope top_;
   int call_depth_ = 0;
-  bool raised_ = false;             // raise_exception: its message stands alone
+  bool raised_ = false;                // raise_exception: its message stands alone
   const Value* block_text_ = nullptr;  // input of a filter block
 };
 

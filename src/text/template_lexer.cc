@@ -29,16 +29,24 @@ class Lexer {
 
  private:
   void Add(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
-  Status Error(std::string message) const { return base::InvalidArgumentError(fmt::format("template line {}: {}", line_, message)); }
-  bool Has(std::string_view text) const { return std::string_view(source_).substr(at_, text.size()) == text; }
+  Status Error(std::string message) const {
+    return base::InvalidArgumentError(fmt::format("template line {}: {}", line_, message));
+  }
+  bool Has(std::string_view text) const {
+    return std::string_view(source_).substr(at_, text.size()) == text;
+  }
   void Advance(std::size_t to) {
-    line_ += static_cast<int>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_), source_.begin() + static_cast<std::ptrdiff_t>(to), '\n'));
+    line_ += static_cast<int>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                         source_.begin() + static_cast<std::ptrdiff_t>(to),
+                                         '\n'));
     at_ = to;
   }
 
   std::size_t FindTag() const {
     for (std::size_t i = at_; i + 1 < source_.size(); ++i) {
-      if (source_[i] == '{' && (source_[i + 1] == '{' || source_[i + 1] == '%' || source_[i + 1] == '#')) return i;
+      if (source_[i] == '{' &&
+          (source_[i + 1] == '{' || source_[i + 1] == '%' || source_[i + 1] == '#'))
+        return i;
     }
     return source_.size();
   }
@@ -73,7 +81,8 @@ class Lexer {
     if (!text.empty()) Add(TokenKind::kText, std::move(text));
   }
 
-  /// After a tag's end: "-" strips all white space that follows, a block's end takes one newline (trim_blocks).
+  /// After a tag's end: "-" strips all white space that follows, a block's end takes one newline
+  /// (trim_blocks).
   void AfterTag(bool strip, bool trim) {
     const std::size_t begin = at_;
     std::size_t to = at_;
@@ -122,7 +131,8 @@ class Lexer {
   /// Everything up to {% endraw %} is text.
   Status Raw(std::size_t first) {
     tokens_.resize(first);
-    for (std::size_t tag = source_.find("{%", at_); tag != std::string::npos; tag = source_.find("{%", tag + 2)) {
+    for (std::size_t tag = source_.find("{%", at_); tag != std::string::npos;
+         tag = source_.find("{%", tag + 2)) {
       std::size_t i = tag + 2;
       if (i < source_.size() && (source_[i] == '-' || source_[i] == '+')) ++i;
       while (i < source_.size() && IsSpace(source_[i])) ++i;
@@ -148,7 +158,9 @@ class Lexer {
     }
     if (std::isdigit(static_cast<unsigned char>(c))) return Number();
     if (c == '\'' || c == '"') return String(c);
-    static constexpr std::string_view kOperators[] = {"//", "**", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<", ">", "=", "(", ")", "[", "]", "{", "}", ",", ".", ":", "|", ";"};
+    static constexpr std::string_view kOperators[] = {
+        "//", "**", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<",
+        ">",  "=",  "(",  ")",  "[",  "]",  "{", "}", ",", ".", ":", "|", ";"};
     for (const std::string_view op : kOperators) {
       if (!Has(op)) continue;
       Add(TokenKind::kOperator, std::string(op));
@@ -161,19 +173,24 @@ class Lexer {
   Status Number() {
     std::size_t end = at_;
     const auto digits = [&] {
-      while (end < source_.size() && (std::isdigit(static_cast<unsigned char>(source_[end])) || source_[end] == '_')) ++end;
+      while (end < source_.size() &&
+             (std::isdigit(static_cast<unsigned char>(source_[end])) || source_[end] == '_'))
+        ++end;
     };
     digits();
     bool is_float = false;
-    if (end + 1 < source_.size() && source_[end] == '.' && std::isdigit(static_cast<unsigned char>(source_[end + 1]))) {
+    if (end + 1 < source_.size() && source_[end] == '.' &&
+        std::isdigit(static_cast<unsigned char>(source_[end + 1]))) {
       is_float = true;
       ++end;
       digits();
     }
     if (end < source_.size() && (source_[end] == 'e' || source_[end] == 'E')) {
       std::size_t exponent = end + 1;
-      if (exponent < source_.size() && (source_[exponent] == '+' || source_[exponent] == '-')) ++exponent;
-      if (exponent < source_.size() && std::isdigit(static_cast<unsigned char>(source_[exponent]))) {
+      if (exponent < source_.size() && (source_[exponent] == '+' || source_[exponent] == '-'))
+        ++exponent;
+      if (exponent < source_.size() &&
+          std::isdigit(static_cast<unsigned char>(source_[exponent]))) {
         is_float = true;
         end = exponent;
         digits();

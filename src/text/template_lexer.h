@@ -9,7 +9,19 @@
 
 namespace holmes::text {
 
-enum class TokenKind { kText, kOutputBegin, kOutputEnd, kBlockBegin, kBlockEnd, kName, kString, kInteger, kFloat, kOperator, kEnd };
+enum class TokenKind {
+  kText,
+  kOutputBegin,
+  kOutputEnd,
+  kBlockBegin,
+  kBlockEnd,
+  kName,
+  kString,
+  kInteger,
+  kFloat,
+  kOperator,
+  kEnd
+};
 
 struct TemplateToken {
   TokenKind kind;
@@ -17,7 +29,8 @@ struct TemplateToken {
   int line;
 };
 
-/// White space control as with trim_blocks and lstrip_blocks. Errors: kInvalidArgument with the line.
+/// White space control as with trim_blocks and lstrip_blocks. Errors: kInvalidArgument with the
+/// line.
 StatusOr<std::vector<TemplateToken>> LexTemplate(std::string_view source);
 
 }  // namespace holmes::text

@@ -20,13 +20,18 @@ Result Ok(Value value) { return std::optional<Value>(std::move(value)); }
 Status TypeError(std::string message) { return base::InvalidArgumentError(std::move(message)); }
 
 /// A string argument; "" when absent or none.
-StatusOr<std::string> Text(const Arguments& arguments, std::size_t index, std::string_view name, bool required) {
+StatusOr<std::string> Text(const Arguments& arguments,
+                           std::size_t index,
+                           std::string_view name,
+                           bool required) {
   const Value* value = FindArgument(arguments, index, name);
   if (value == nullptr || (value->is_none() && !required)) {
     if (required) return TypeError(fmt::format("the argument '{}' is missing", name));
     return std::string();
   }
-  if (!value->is_string()) return TypeError(fmt::format("the argument '{}' must be str, not {}", name, value->type_name()));
+  if (!value->is_string())
+    return TypeError(
+        fmt::format("the argument '{}' must be str, not {}", name, value->type_name()));
   return value->as_string();
 }
 
@@ -41,7 +46,9 @@ Result Affix(const std::string& text, const Arguments& arguments, bool start) {
   const Value& given = arguments.positional[0];
   const List options = given.is_list() ? given.as_list() : List{given};
   for (const Value& option : options) {
-    if (!option.is_string()) return TypeError(fmt::format("startswith and endswith need strings, not {}", option.type_name()));
+    if (!option.is_string())
+      return TypeError(
+          fmt::format("startswith and endswith need strings, not {}", option.type_name()));
     const std::string& part = option.as_string();
     if (start ? text.starts_with(part) : text.ends_with(part)) return Ok(true);
   }
@@ -59,10 +66,17 @@ Result CaseOrKind(const std::string& text, std::string_view name) {
   if (name == "lower") return Ok(ToLower(text));
   if (name == "title") return Ok(ToTitle(text));
   if (name == "capitalize") return Ok(Capitalize(text));
-  if (name == "isdigit" || name == "isdecimal" || name == "isnumeric") return Ok(AllCharacters(text, [](char32_t c) { return c >= '0' && c <= '9'; }));
+  if (name == "isdigit" || name == "isdecimal" || name == "isnumeric")
+    return Ok(AllCharacters(text, [](char32_t c) { return c >= '0' && c <= '9'; }));
   if (name == "isspace") return Ok(AllCharacters(text, IsPythonSpace));
-  if (name == "isalpha") return Ok(AllCharacters(text, [](char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c > 0x7F; }));
-  if (name == "isalnum") return Ok(AllCharacters(text, [](char32_t c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c > 0x7F; }));
+  if (name == "isalpha")
+    return Ok(AllCharacters(text, [](char32_t c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c > 0x7F;
+    }));
+  if (name == "isalnum")
+    return Ok(AllCharacters(text, [](char32_t c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c > 0x7F;
+    }));
   if (name == "isupper") return Ok(text == ToUpper(text) && text != ToLower(text));
   if (name == "islower") return Ok(text == ToLower(text) && text != ToUpper(text));
   return std::optional<Value>();
@@ -73,11 +87,14 @@ Result Search(const std::string& text, std::string_view name, const Arguments& a
   if (name == "count") {
     if (part.empty()) return Ok(static_cast<std::int64_t>(Characters(text).size()) + 1);
     std::int64_t count = 0;
-    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+    for (std::size_t at = text.find(part); at != std::string::npos;
+         at = text.find(part, at + part.size()))
+      ++count;
     return Ok(count);
   }
   const std::size_t at = name == "rfind" ? text.rfind(part) : text.find(part);
-  if (at == std::string::npos) return name == "index" ? Result(TypeError("substring not found")) : Ok(std::int64_t{-1});
+  if (at == std::string::npos)
+    return name == "index" ? Result(TypeError("substring not found")) : Ok(std::int64_t{-1});
   return Ok(static_cast<std::int64_t>(Characters(std::string_view(text).substr(0, at)).size()));
 }
 
@@ -86,7 +103,9 @@ Result JoinMethod(const std::string& separator, const Arguments& arguments, Rend
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(arguments.positional[0]));
   std::string out;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (!items[i].is_string()) return TypeError(fmt::format("sequence item {}: expected str instance, {} found", i, items[i].type_name()));
+    if (!items[i].is_string())
+      return TypeError(fmt::format(
+          "sequence item {}: expected str instance, {} found", i, items[i].type_name()));
     if (i > 0) out += separator;
     out += items[i].as_string();
     HOLMES_RETURN_IF_ERROR(budget.CheckSize(out.size()));
@@ -94,29 +113,39 @@ Result JoinMethod(const std::string& separator, const Arguments& arguments, Rend
   return Ok(std::move(out));
 }
 
-Result StringMethod(const std::string& text, std::string_view name, const Arguments& arguments, RenderBudget& budget) {
+Result StringMethod(const std::string& text,
+                    std::string_view name,
+                    const Arguments& arguments,
+                    RenderBudget& budget) {
   if (name == "strip" || name == "lstrip" || name == "rstrip") {
     HOLMES_ASSIGN_OR_RETURN(const std::string chars, Text(arguments, 0, "chars", false));
     return Ok(Strip(text, chars, name != "rstrip", name != "lstrip"));
   }
   if (name == "split" || name == "rsplit") {
     HOLMES_ASSIGN_OR_RETURN(const std::string separator, Text(arguments, 0, "sep", false));
-    return Ok(ToList(SplitText(text, separator, Limit(arguments, 1, "maxsplit"), name == "rsplit")));
+    return Ok(
+        ToList(SplitText(text, separator, Limit(arguments, 1, "maxsplit"), name == "rsplit")));
   }
-  if (name == "splitlines") return Ok(ToList(SplitLines(text, !arguments.positional.empty() && arguments.positional[0].Truthy())));
-  if (name == "startswith" || name == "endswith") return Affix(text, arguments, name == "startswith");
+  if (name == "splitlines")
+    return Ok(ToList(
+        SplitLines(text, !arguments.positional.empty() && arguments.positional[0].Truthy())));
+  if (name == "startswith" || name == "endswith")
+    return Affix(text, arguments, name == "startswith");
   if (name == "replace") {
     HOLMES_ASSIGN_OR_RETURN(const std::string from, Text(arguments, 0, "old", true));
     HOLMES_ASSIGN_OR_RETURN(const std::string to, Text(arguments, 1, "new", true));
-    HOLMES_RETURN_IF_ERROR(budget.CheckSize(to.size() * (from.empty() ? text.size() + 1 : text.size() / from.size())));
+    HOLMES_RETURN_IF_ERROR(
+        budget.CheckSize(to.size() * (from.empty() ? text.size() + 1 : text.size() / from.size())));
     return Ok(ReplaceText(text, from, to, Limit(arguments, 2, "count")));
   }
   if (name == "removeprefix" || name == "removesuffix") {
     HOLMES_ASSIGN_OR_RETURN(const std::string part, Text(arguments, 0, "part", true));
     if (name == "removeprefix") return Ok(text.starts_with(part) ? text.substr(part.size()) : text);
-    return Ok(!part.empty() && text.ends_with(part) ? text.substr(0, text.size() - part.size()) : text);
+    return Ok(!part.empty() && text.ends_with(part) ? text.substr(0, text.size() - part.size())
+                                                    : text);
   }
-  if (name == "find" || name == "rfind" || name == "index" || name == "count") return Search(text, name, arguments);
+  if (name == "find" || name == "rfind" || name == "index" || name == "count")
+    return Search(text, name, arguments);
   if (name == "join") return JoinMethod(text, arguments, budget);
   return CaseOrKind(text, name);
 }
@@ -150,7 +179,9 @@ Result ListMethod(const Value& object, std::string_view name, const Arguments& a
   if (name != "index" && name != "count") return std::optional<Value>();
   if (arguments.positional.empty()) return TypeError(fmt::format("{} needs a value", name));
   const List& list = object.as_list();
-  if (name == "count") return Ok(static_cast<std::int64_t>(std::count(list.begin(), list.end(), arguments.positional[0])));
+  if (name == "count")
+    return Ok(
+        static_cast<std::int64_t>(std::count(list.begin(), list.end(), arguments.positional[0])));
   const auto found = std::find(list.begin(), list.end(), arguments.positional[0]);
   if (found == list.end()) return TypeError("the value is not in the list");
   return Ok(static_cast<std::int64_t>(found - list.begin()));
@@ -158,7 +189,10 @@ Result ListMethod(const Value& object, std::string_view name, const Arguments& a
 
 }  // namespace
 
-StatusOr<std::optional<Value>> CallMethod(const Value& object, std::string_view name, const Arguments& arguments, RenderBudget& budget) {
+StatusOr<std::optional<Value>> CallMethod(const Value& object,
+                                          std::string_view name,
+                                          const Arguments& arguments,
+                                          RenderBudget& budget) {
   if (object.is_string()) return StringMethod(object.as_string(), name, arguments, budget);
   if (object.is_dict()) return DictMethod(object, name, arguments);
   if (object.is_list()) return ListMethod(object, name, arguments);

@@ -11,14 +11,19 @@ namespace {
 
 Status TypeError(std::string message) { return base::InvalidArgumentError(std::move(message)); }
 
-Status UndefinedError(const Value& value) { return base::InvalidArgumentError(fmt::format("'{}' is undefined", value.undefined_name())); }
+Status UndefinedError(const Value& value) {
+  return base::InvalidArgumentError(fmt::format("'{}' is undefined", value.undefined_name()));
+}
 
 StatusOr<Value> IntegerArithmetic(std::string_view op, std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
   bool overflow = false;
-  if (op == "+") overflow = __builtin_add_overflow(a, b, &out);
-  else if (op == "-") overflow = __builtin_sub_overflow(a, b, &out);
-  else if (op == "*") overflow = __builtin_mul_overflow(a, b, &out);
+  if (op == "+")
+    overflow = __builtin_add_overflow(a, b, &out);
+  else if (op == "-")
+    overflow = __builtin_sub_overflow(a, b, &out);
+  else if (op == "*")
+    overflow = __builtin_mul_overflow(a, b, &out);
   else if (op == "**") {
     if (b < 0) return Value(std::pow(static_cast<double>(a), static_cast<double>(b)));
     out = 1;
@@ -40,7 +45,8 @@ StatusOr<Value> IntegerArithmetic(std::string_view op, std::int64_t a, std::int6
 }
 
 StatusOr<Value> Arithmetic(std::string_view op, const Value& a, const Value& b) {
-  if (!a.is_float() && !b.is_float() && op != "/") return IntegerArithmetic(op, a.as_int(), b.as_int());
+  if (!a.is_float() && !b.is_float() && op != "/")
+    return IntegerArithmetic(op, a.as_int(), b.as_int());
   const double x = a.as_double();
   const double y = b.as_double();
   if (op == "+") return Value(x + y);
@@ -55,9 +61,11 @@ StatusOr<Value> Arithmetic(std::string_view op, const Value& a, const Value& b) 
 
 StatusOr<Value> Repeat(const Value& value, std::int64_t count, RenderBudget& budget) {
   count = std::max<std::int64_t>(0, count);
-  const std::size_t unit = value.is_string() ? value.as_string().size() : value.as_list().size() * sizeof(Value);
+  const std::size_t unit =
+      value.is_string() ? value.as_string().size() : value.as_list().size() * sizeof(Value);
   if (unit == 0) return value;
-  if (static_cast<std::uint64_t>(count) > budget.options().max_output_bytes) return budget.CheckSize(budget.options().max_output_bytes + 1);
+  if (static_cast<std::uint64_t>(count) > budget.options().max_output_bytes)
+    return budget.CheckSize(budget.options().max_output_bytes + 1);
   HOLMES_RETURN_IF_ERROR(budget.CheckSize(unit * static_cast<std::size_t>(count)));
   if (value.is_string()) {
     std::string out;
@@ -65,14 +73,17 @@ StatusOr<Value> Repeat(const Value& value, std::int64_t count, RenderBudget& bud
     return Value(std::move(out));
   }
   List out;
-  for (std::int64_t i = 0; i < count; ++i) out.insert(out.end(), value.as_list().begin(), value.as_list().end());
+  for (std::int64_t i = 0; i < count; ++i)
+    out.insert(out.end(), value.as_list().begin(), value.as_list().end());
   return Value(std::move(out));
 }
 
 /// -1, 0, 1; empty when the two have no order.
 std::optional<int> Order(const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) return a.as_double() < b.as_double() ? -1 : a.as_double() > b.as_double() ? 1 : 0;
-  if (a.is_string() && b.is_string()) return std::clamp(a.as_string().compare(b.as_string()), -1, 1);
+  if (a.is_number() && b.is_number())
+    return a.as_double() < b.as_double() ? -1 : a.as_double() > b.as_double() ? 1 : 0;
+  if (a.is_string() && b.is_string())
+    return std::clamp(a.as_string().compare(b.as_string()), -1, 1);
   if (!a.is_list() || !b.is_list()) return std::nullopt;
   for (std::size_t i = 0; i < std::min(a.as_list().size(), b.as_list().size()); ++i) {
     if (!(a.as_list()[i] == b.as_list()[i])) return Order(a.as_list()[i], b.as_list()[i]);
@@ -85,11 +96,15 @@ std::optional<int> Order(const Value& a, const Value& b) {
 StatusOr<bool> Contains(const Value& container, const Value& item) {
   if (container.is_undefined()) return false;
   if (container.is_string()) {
-    if (!item.is_string()) return TypeError(fmt::format("'in <string>' requires string as left operand, not {}", item.type_name()));
+    if (!item.is_string())
+      return TypeError(
+          fmt::format("'in <string>' requires string as left operand, not {}", item.type_name()));
     return container.as_string().find(item.as_string()) != std::string::npos;
   }
   if (container.is_dict()) return item.is_string() && container.Find(item.as_string()) != nullptr;
-  if (container.is_list()) return std::find(container.as_list().begin(), container.as_list().end(), item) != container.as_list().end();
+  if (container.is_list())
+    return std::find(container.as_list().begin(), container.as_list().end(), item) !=
+           container.as_list().end();
   return TypeError(fmt::format("argument of type '{}' is not iterable", container.type_name()));
 }
 
@@ -97,15 +112,20 @@ StatusOr<bool> Contains(const Value& container, const Value& item) {
 
 Status RenderBudget::Step() {
   if (--steps_left_ >= 0) return OkStatus();
-  return base::ResourceExhaustedError(fmt::format("the chat template takes more than {} steps", options_.max_steps));
+  return base::ResourceExhaustedError(
+      fmt::format("the chat template takes more than {} steps", options_.max_steps));
 }
 
 Status RenderBudget::CheckSize(std::size_t bytes) const {
   if (bytes <= options_.max_output_bytes) return OkStatus();
-  return base::ResourceExhaustedError(fmt::format("the chat template makes a text of more than {} bytes", options_.max_output_bytes));
+  return base::ResourceExhaustedError(fmt::format(
+      "the chat template makes a text of more than {} bytes", options_.max_output_bytes));
 }
 
-StatusOr<Value> ApplyBinary(std::string_view op, const Value& left, const Value& right, RenderBudget& budget) {
+StatusOr<Value> ApplyBinary(std::string_view op,
+                            const Value& left,
+                            const Value& right,
+                            RenderBudget& budget) {
   if (op == "~") {
     std::string out = left.ToString() + right.ToString();
     HOLMES_RETURN_IF_ERROR(budget.CheckSize(out.size()));
@@ -119,15 +139,23 @@ StatusOr<Value> ApplyBinary(std::string_view op, const Value& left, const Value&
     return Value(left.as_string() + right.as_string());
   }
   if (op == "+" && left.is_list() && right.is_list()) {
-    HOLMES_RETURN_IF_ERROR(budget.CheckSize((left.as_list().size() + right.as_list().size()) * sizeof(Value)));
+    HOLMES_RETURN_IF_ERROR(
+        budget.CheckSize((left.as_list().size() + right.as_list().size()) * sizeof(Value)));
     List out = left.as_list();
     out.insert(out.end(), right.as_list().begin(), right.as_list().end());
     return Value(std::move(out));
   }
-  if (op == "*" && (left.is_string() || left.is_list()) && right.is_int()) return Repeat(left, right.as_int(), budget);
-  if (op == "*" && (right.is_string() || right.is_list()) && left.is_int()) return Repeat(right, left.as_int(), budget);
-  if (op == "+" && left.is_string()) return TypeError(fmt::format("can only concatenate str (not \"{}\") to str", right.type_name()));
-  return TypeError(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", op, left.type_name(), right.type_name()));
+  if (op == "*" && (left.is_string() || left.is_list()) && right.is_int())
+    return Repeat(left, right.as_int(), budget);
+  if (op == "*" && (right.is_string() || right.is_list()) && left.is_int())
+    return Repeat(right, left.as_int(), budget);
+  if (op == "+" && left.is_string())
+    return TypeError(
+        fmt::format("can only concatenate str (not \"{}\") to str", right.type_name()));
+  return TypeError(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'",
+                               op,
+                               left.type_name(),
+                               right.type_name()));
 }
 
 StatusOr<bool> ApplyCompare(std::string_view op, const Value& left, const Value& right) {
@@ -141,7 +169,11 @@ StatusOr<bool> ApplyCompare(std::string_view op, const Value& left, const Value&
   if (left.is_undefined()) return UndefinedError(left);
   if (right.is_undefined()) return UndefinedError(right);
   const std::optional<int> order = Order(left, right);
-  if (!order) return TypeError(fmt::format("'{}' not supported between instances of '{}' and '{}'", op, left.type_name(), right.type_name()));
+  if (!order)
+    return TypeError(fmt::format("'{}' not supported between instances of '{}' and '{}'",
+                                 op,
+                                 left.type_name(),
+                                 right.type_name()));
   if (op == "<") return *order < 0;
   if (op == "<=") return *order <= 0;
   if (op == ">") return *order > 0;
@@ -157,7 +189,8 @@ StatusOr<Value> GetItem(const Value& object, const Value& key) {
   if (object.is_list() && key.is_number() && !key.is_float()) {
     const auto size = static_cast<std::int64_t>(object.as_list().size());
     const std::int64_t at = key.as_int() < 0 ? key.as_int() + size : key.as_int();
-    return at >= 0 && at < size ? object.as_list()[static_cast<std::size_t>(at)] : Value(Undefined{key.ToString()});
+    return at >= 0 && at < size ? object.as_list()[static_cast<std::size_t>(at)]
+                                : Value(Undefined{key.ToString()});
   }
   if (object.is_string() && key.is_number() && !key.is_float()) {
     const std::vector<char32_t> characters = Characters(object.as_string());
@@ -169,20 +202,28 @@ StatusOr<Value> GetItem(const Value& object, const Value& key) {
   return Value(Undefined{key.ToString()});
 }
 
-StatusOr<Value> GetSlice(const Value& object, const Value& start, const Value& stop, const Value& step) {
+StatusOr<Value> GetSlice(const Value& object,
+                         const Value& start,
+                         const Value& stop,
+                         const Value& step) {
   if (object.is_undefined()) return UndefinedError(object);
-  if (!object.is_string() && !object.is_list()) return TypeError(fmt::format("'{}' object cannot be sliced", object.type_name()));
+  if (!object.is_string() && !object.is_list())
+    return TypeError(fmt::format("'{}' object cannot be sliced", object.type_name()));
   for (const Value* part : {&start, &stop, &step}) {
-    if (!part->is_none() && (!part->is_number() || part->is_float())) return TypeError("slice indices must be integers or None");
+    if (!part->is_none() && (!part->is_number() || part->is_float()))
+      return TypeError("slice indices must be integers or None");
   }
-  const std::vector<char32_t> characters = object.is_string() ? Characters(object.as_string()) : std::vector<char32_t>();
-  const auto size = static_cast<std::int64_t>(object.is_string() ? characters.size() : object.as_list().size());
+  const std::vector<char32_t> characters =
+      object.is_string() ? Characters(object.as_string()) : std::vector<char32_t>();
+  const auto size =
+      static_cast<std::int64_t>(object.is_string() ? characters.size() : object.as_list().size());
   const std::int64_t by = step.is_none() ? 1 : step.as_int();
   if (by == 0) return TypeError("slice step cannot be zero");
   const auto place = [&](const Value& part, std::int64_t fallback) {
     if (part.is_none()) return fallback;
     const std::int64_t at = part.as_int() < 0 ? part.as_int() + size : part.as_int();
-    return by > 0 ? std::clamp<std::int64_t>(at, 0, size) : std::clamp<std::int64_t>(at, -1, size - 1);
+    return by > 0 ? std::clamp<std::int64_t>(at, 0, size)
+                  : std::clamp<std::int64_t>(at, -1, size - 1);
   };
   const std::int64_t begin = place(start, by > 0 ? 0 : size - 1);
   const std::int64_t end = place(stop, by > 0 ? size : -1);

@@ -36,31 +36,47 @@ class Parser {
 
   const TemplateToken& Now() const { return tokens_[at_]; }
   const TemplateToken& Next() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
-  bool IsName(std::string_view name) const { return Now().kind == TokenKind::kName && Now().text == name; }
-  bool IsOp(std::string_view op) const { return Now().kind == TokenKind::kOperator && Now().text == op; }
+  bool IsName(std::string_view name) const {
+    return Now().kind == TokenKind::kName && Now().text == name;
+  }
+  bool IsOp(std::string_view op) const {
+    return Now().kind == TokenKind::kOperator && Now().text == op;
+  }
   void Skip() {
     if (at_ + 1 < tokens_.size()) ++at_;
   }
   bool TakeOp(std::string_view op) { return IsOp(op) && (Skip(), true); }
   bool TakeName(std::string_view name) { return IsName(name) && (Skip(), true); }
-  Status Error(std::string message) const { return base::InvalidArgumentError(fmt::format("template line {}: {}", Now().line, message)); }
+  Status Error(std::string message) const {
+    return base::InvalidArgumentError(fmt::format("template line {}: {}", Now().line, message));
+  }
   std::string Found() const {
     switch (Now().kind) {
-      case TokenKind::kEnd: return "the template's end";
+      case TokenKind::kEnd:
+        return "the template's end";
       case TokenKind::kBlockEnd:
-      case TokenKind::kOutputEnd: return "the tag's end";
-      default: return "'" + Now().text + "'";
+      case TokenKind::kOutputEnd:
+        return "the tag's end";
+      default:
+        return "'" + Now().text + "'";
     }
   }
-  Status ExpectOp(std::string_view op) { return TakeOp(op) ? OkStatus() : Error(fmt::format("'{}' is expected, {} found", op, Found())); }
-  Status ExpectName(std::string_view name) { return TakeName(name) ? OkStatus() : Error(fmt::format("'{}' is expected, {} found", name, Found())); }
+  Status ExpectOp(std::string_view op) {
+    return TakeOp(op) ? OkStatus() : Error(fmt::format("'{}' is expected, {} found", op, Found()));
+  }
+  Status ExpectName(std::string_view name) {
+    return TakeName(name) ? OkStatus()
+                          : Error(fmt::format("'{}' is expected, {} found", name, Found()));
+  }
   Status ExpectBlockEnd() {
-    if (Now().kind != TokenKind::kBlockEnd) return Error(fmt::format("the tag's end is expected, {} found", Found()));
+    if (Now().kind != TokenKind::kBlockEnd)
+      return Error(fmt::format("the tag's end is expected, {} found", Found()));
     Skip();
     return OkStatus();
   }
   StatusOr<std::string> Identifier() {
-    if (Now().kind != TokenKind::kName) return Error(fmt::format("a name is expected, {} found", Found()));
+    if (Now().kind != TokenKind::kName)
+      return Error(fmt::format("a name is expected, {} found", Found()));
     std::string name = Now().text;
     Skip();
     return name;
@@ -84,7 +100,8 @@ class Parser {
     return out;
   }
 
-  /// Statements up to a block that begins with one of `ends`; that block's name is left as the current token.
+  /// Statements up to a block that begins with one of `ends`; that block's name is left as the
+  /// current token.
   Status ParseBody(Body& body, std::initializer_list<std::string_view> ends) {
     const Depth depth(depth_);
     if (depth_ > kMaxDepth) return Error(fmt::format("nested more than {} levels deep", kMaxDepth));
@@ -98,7 +115,8 @@ class Parser {
         auto output = MakeStmt(StmtKind::kOutput);
         Skip();
         HOLMES_ASSIGN_OR_RETURN(output->expr, Tuple());
-        if (Now().kind != TokenKind::kOutputEnd) return Error(fmt::format("the tag's end is expected, {} found", Found()));
+        if (Now().kind != TokenKind::kOutputEnd)
+          return Error(fmt::format("the tag's end is expected, {} found", Found()));
         Skip();
         body.push_back(std::move(output));
       } else {
@@ -109,12 +127,14 @@ class Parser {
         HOLMES_RETURN_IF_ERROR(ParseStatement(body));
       }
     }
-    if (ends.size() > 0) return Error(fmt::format("a block is not closed: '{}' is missing", *(ends.end() - 1)));
+    if (ends.size() > 0)
+      return Error(fmt::format("a block is not closed: '{}' is missing", *(ends.end() - 1)));
     return OkStatus();
   }
 
   Status ParseStatement(Body& body) {
-    if (Now().kind != TokenKind::kName) return Error(fmt::format("a statement is expected, {} found", Found()));
+    if (Now().kind != TokenKind::kName)
+      return Error(fmt::format("a statement is expected, {} found", Found()));
     if (IsName("if")) return ParseIf(body);
     if (IsName("for")) return ParseFor(body);
     if (IsName("set")) return ParseSet(body);
@@ -128,7 +148,8 @@ class Parser {
       Skip();
       return ExpectBlockEnd();
     }
-    return base::UnimplementedError(fmt::format("template line {}: the statement {} is not supported", Now().line, Found()));
+    return base::UnimplementedError(
+        fmt::format("template line {}: the statement {} is not supported", Now().line, Found()));
   }
 
   Status ParseIf(Body& body) {
@@ -176,7 +197,9 @@ class Parser {
     if (TakeName("if")) {
       HOLMES_ASSIGN_OR_RETURN(out->condition, Expression());
     }
-    if (IsName("recursive")) return base::UnimplementedError(fmt::format("template line {}: recursive loops are not supported", Now().line));
+    if (IsName("recursive"))
+      return base::UnimplementedError(
+          fmt::format("template line {}: recursive loops are not supported", Now().line));
     HOLMES_RETURN_IF_ERROR(ExpectBlockEnd());
     ++loops_;
     const Status inner = ParseBody(out->bodies.emplace_back(), {"else", "endfor"});
@@ -287,7 +310,8 @@ class Parser {
     if (!IsOp(",")) return first;
     ExprPtr out = With(Make(ExprKind::kList), std::move(first));
     while (TakeOp(",")) {
-      const bool ends = Now().kind == TokenKind::kBlockEnd || Now().kind == TokenKind::kOutputEnd || IsOp(")");
+      const bool ends =
+          Now().kind == TokenKind::kBlockEnd || Now().kind == TokenKind::kOutputEnd || IsOp(")");
       if (ends) break;
       HOLMES_ASSIGN_OR_RETURN(ExprPtr next, (this->*rule)());
       out->args.push_back(std::move(next));
@@ -414,8 +438,10 @@ class Parser {
     switch (token.kind) {
       case TokenKind::kName: {
         Skip();
-        if (token.text == "true" || token.text == "True") out->value = true;
-        else if (token.text == "false" || token.text == "False") out->value = false;
+        if (token.text == "true" || token.text == "True")
+          out->value = true;
+        else if (token.text == "false" || token.text == "False")
+          out->value = false;
         else if (token.text != "none" && token.text != "None") {
           out->kind = ExprKind::kName;
           out->name = token.text;
@@ -429,13 +455,15 @@ class Parser {
         return out;
       }
       case TokenKind::kInteger:
-      case TokenKind::kFloat: return NumberOf(token, std::move(out));
+      case TokenKind::kFloat:
+        return NumberOf(token, std::move(out));
       case TokenKind::kOperator:
         if (token.text == "(") return Parenthesis();
         if (token.text == "[") return ListLiteral();
         if (token.text == "{") return DictLiteral();
         break;
-      default: break;
+      default:
+        break;
     }
     return Error(fmt::format("an expression is expected, {} found", Found()));
   }
@@ -445,11 +473,13 @@ class Parser {
     const char* end = begin + token.text.size();
     if (token.kind == TokenKind::kInteger) {
       std::int64_t value = 0;
-      if (std::from_chars(begin, end, value).ec != std::errc()) return Error(fmt::format("the number {} is too large", token.text));
+      if (std::from_chars(begin, end, value).ec != std::errc())
+        return Error(fmt::format("the number {} is too large", token.text));
       out->value = value;
     } else {
       double value = 0;
-      if (std::from_chars(begin, end, value).ec != std::errc()) return Error(fmt::format("the number {} is out of range", token.text));
+      if (std::from_chars(begin, end, value).ec != std::errc())
+        return Error(fmt::format("the number {} is out of range", token.text));
       out->value = value;
     }
     Skip();
@@ -528,7 +558,8 @@ class Parser {
       if (!IsOp(":") && !IsOp("]")) return Error(fmt::format("']' is expected, {} found", Found()));
     }
     Skip();
-    if (parts.size() > 3 || (parts.size() == 1 && parts[0] == nullptr)) return Error("the subscript is not an index or a slice");
+    if (parts.size() > 3 || (parts.size() == 1 && parts[0] == nullptr))
+      return Error("the subscript is not an index or a slice");
     node->args.push_back(std::move(object));
     if (parts.size() > 1) {
       node->kind = ExprKind::kSlice;
@@ -545,8 +576,11 @@ class Parser {
       if (!first) HOLMES_RETURN_IF_ERROR(ExpectOp(","));
       first = false;
       if (IsOp(")")) break;
-      if (IsOp("*") || IsOp("**")) return base::UnimplementedError(fmt::format("template line {}: spread arguments are not supported", Now().line));
-      if (Now().kind == TokenKind::kName && Next().kind == TokenKind::kOperator && Next().text == "=") {
+      if (IsOp("*") || IsOp("**"))
+        return base::UnimplementedError(
+            fmt::format("template line {}: spread arguments are not supported", Now().line));
+      if (Now().kind == TokenKind::kName && Next().kind == TokenKind::kOperator &&
+          Next().text == "=") {
         HOLMES_ASSIGN_OR_RETURN(std::string name, Identifier());
         Skip();
         HOLMES_ASSIGN_OR_RETURN(ExprPtr value, Expression());
@@ -601,9 +635,14 @@ class Parser {
     ExprPtr node = Make(ExprKind::kTest);
     node->args.push_back(std::move(input));
     HOLMES_ASSIGN_OR_RETURN(node->name, Identifier());
-    if (!IsKnownTest(node->name)) return base::UnimplementedError(fmt::format("template line {}: the test '{}' is not supported", node->line, node->name));
-    const bool bare = Now().kind == TokenKind::kName && !IsName("else") && !IsName("or") && !IsName("and") && !IsName("if") && !IsName("is") && !IsName("not") && !IsName("in");
-    const bool literal = Now().kind == TokenKind::kString || Now().kind == TokenKind::kInteger || Now().kind == TokenKind::kFloat || IsOp("[") || IsOp("{");
+    if (!IsKnownTest(node->name))
+      return base::UnimplementedError(
+          fmt::format("template line {}: the test '{}' is not supported", node->line, node->name));
+    const bool bare = Now().kind == TokenKind::kName && !IsName("else") && !IsName("or") &&
+                      !IsName("and") && !IsName("if") && !IsName("is") && !IsName("not") &&
+                      !IsName("in");
+    const bool literal = Now().kind == TokenKind::kString || Now().kind == TokenKind::kInteger ||
+                         Now().kind == TokenKind::kFloat || IsOp("[") || IsOp("{");
     if (IsOp("(")) {
       HOLMES_RETURN_IF_ERROR(CallArguments(*node));
     } else if (bare || literal) {
@@ -623,6 +662,8 @@ class Parser {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ast::Tree>> ParseTemplate(std::vector<TemplateToken> tokens) { return Parser(std::move(tokens)).Run(); }
+StatusOr<std::unique_ptr<ast::Tree>> ParseTemplate(std::vector<TemplateToken> tokens) {
+  return Parser(std::move(tokens)).Run();
+}
 
 }  // namespace holmes::text

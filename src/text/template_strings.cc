@@ -16,8 +16,12 @@ std::string MapCharacters(std::string_view text, Map&& map) {
   return FromCharacters(characters);
 }
 
-char32_t Upper(char32_t c) { return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))); }
-char32_t Lower(char32_t c) { return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))); }
+char32_t Upper(char32_t c) {
+  return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c)));
+}
+char32_t Lower(char32_t c) {
+  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+}
 bool IsCased(char32_t c) { return Upper(c) != c || Lower(c) != c; }
 
 }  // namespace
@@ -40,12 +44,16 @@ std::string FromCharacters(const std::vector<char32_t>& characters) {
 }
 
 bool IsPythonSpace(char32_t c) {
-  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 ||
+         c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
+         c == 0x205F || c == 0x3000;
 }
 
 std::string Strip(std::string_view text, std::string_view chars, bool left, bool right) {
   const std::vector<char32_t> set = Characters(chars);
-  const auto drops = [&](char32_t c) { return chars.empty() ? IsPythonSpace(c) : std::find(set.begin(), set.end(), c) != set.end(); };
+  const auto drops = [&](char32_t c) {
+    return chars.empty() ? IsPythonSpace(c) : std::find(set.begin(), set.end(), c) != set.end();
+  };
   std::vector<char32_t> characters = Characters(text);
   auto begin = characters.begin();
   auto end = characters.end();
@@ -61,18 +69,26 @@ std::string ToLower(std::string_view text) {
   return MapCharacters(text, [](const auto& all, std::size_t i) { return Lower(all[i]); });
 }
 std::string Capitalize(std::string_view text) {
-  return MapCharacters(text, [](const auto& all, std::size_t i) { return i == 0 ? Upper(all[i]) : Lower(all[i]); });
+  return MapCharacters(
+      text, [](const auto& all, std::size_t i) { return i == 0 ? Upper(all[i]) : Lower(all[i]); });
 }
 std::string ToTitle(std::string_view text) {
-  return MapCharacters(text, [](const auto& all, std::size_t i) { return i == 0 || !IsCased(all[i - 1]) ? Upper(all[i]) : Lower(all[i]); });
+  return MapCharacters(text, [](const auto& all, std::size_t i) {
+    return i == 0 || !IsCased(all[i - 1]) ? Upper(all[i]) : Lower(all[i]);
+  });
 }
 
-std::vector<std::string> SplitText(std::string_view text, std::string_view separator, std::int64_t limit, bool from_right) {
+std::vector<std::string> SplitText(std::string_view text,
+                                   std::string_view separator,
+                                   std::int64_t limit,
+                                   bool from_right) {
   std::vector<std::string> out;
   if (separator.empty()) {
     std::string stripped = Strip(text, "", true, true);
     std::string_view left = stripped;
-    const auto is_space = [](char c) { return IsPythonSpace(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80; };
+    const auto is_space = [](char c) {
+      return IsPythonSpace(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80;
+    };
     while (!left.empty()) {
       const bool last = limit >= 0 && static_cast<std::int64_t>(out.size()) == limit;
       const auto end = last ? left.end() : std::find_if(left.begin(), left.end(), is_space);
@@ -85,7 +101,8 @@ std::vector<std::string> SplitText(std::string_view text, std::string_view separ
   if (from_right) {
     std::size_t end = text.size();
     while (limit < 0 || static_cast<std::int64_t>(out.size()) < limit) {
-      const std::size_t at = end < separator.size() ? std::string_view::npos : text.rfind(separator, end - separator.size());
+      const std::size_t at = end < separator.size() ? std::string_view::npos
+                                                    : text.rfind(separator, end - separator.size());
       if (at == std::string_view::npos) break;
       out.emplace_back(text.substr(at + separator.size(), end - at - separator.size()));
       end = at;
@@ -110,7 +127,8 @@ std::vector<std::string> SplitLines(std::string_view text, bool keep_ends) {
   std::size_t begin = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\n' && text[i] != '\r') continue;
-    const std::size_t length = text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n' ? 2 : 1;
+    const std::size_t length =
+        text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n' ? 2 : 1;
     out.emplace_back(text.substr(begin, i - begin + (keep_ends ? length : 0)));
     i += length - 1;
     begin = i + 1;
@@ -119,7 +137,10 @@ std::vector<std::string> SplitLines(std::string_view text, bool keep_ends) {
   return out;
 }
 
-std::string ReplaceText(std::string_view text, std::string_view from, std::string_view to, std::int64_t limit) {
+std::string ReplaceText(std::string_view text,
+                        std::string_view from,
+                        std::string_view to,
+                        std::int64_t limit) {
   std::string out;
   if (from.empty()) {  // between all characters, as Python does
     std::int64_t done = 0;

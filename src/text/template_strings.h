@@ -18,8 +18,14 @@ std::string ToLower(std::string_view text);
 std::string ToTitle(std::string_view text);
 std::string Capitalize(std::string_view text);
 /// `limit` < 0 = all. Empty `separator`: runs of white space, none at the ends.
-std::vector<std::string> SplitText(std::string_view text, std::string_view separator, std::int64_t limit, bool from_right);
+std::vector<std::string> SplitText(std::string_view text,
+                                   std::string_view separator,
+                                   std::int64_t limit,
+                                   bool from_right);
 std::vector<std::string> SplitLines(std::string_view text, bool keep_ends);
-std::string ReplaceText(std::string_view text, std::string_view from, std::string_view to, std::int64_t limit);
+std::string ReplaceText(std::string_view text,
+                        std::string_view from,
+                        std::string_view to,
+                        std::int64_t limit);
 
 }  // namespace holmes::text

@@ -6,10 +6,17 @@ namespace holmes::text {
 
 StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(VocabSpec spec) {
   switch (spec.model) {
-    case TokenizerModel::kByteLevelBpe: return ByteLevelBpe::Create(std::move(spec));
-    case TokenizerModel::kSentencePieceBpe: return base::UnimplementedError("SentencePiece BPE vocabularies are not supported yet; byte-level BPE is");
-    case TokenizerModel::kUnigram: return base::UnimplementedError("unigram vocabularies are not supported yet; byte-level BPE is");
-    case TokenizerModel::kTiktoken: return base::UnimplementedError("tiktoken rank files are not supported yet; byte-level BPE is");
+    case TokenizerModel::kByteLevelBpe:
+      return ByteLevelBpe::Create(std::move(spec));
+    case TokenizerModel::kSentencePieceBpe:
+      return base::UnimplementedError(
+          "SentencePiece BPE vocabularies are not supported yet; byte-level BPE is");
+    case TokenizerModel::kUnigram:
+      return base::UnimplementedError(
+          "unigram vocabularies are not supported yet; byte-level BPE is");
+    case TokenizerModel::kTiktoken:
+      return base::UnimplementedError(
+          "tiktoken rank files are not supported yet; byte-level BPE is");
   }
   return base::InvalidArgumentError("unknown tokenizer model");
 }

@@ -3,7 +3,8 @@
 namespace holmes::text {
 namespace {
 
-/// Range of the second byte after `lead`, and the sequence's length; length 0 = no sequence begins so.
+/// Range of the second byte after `lead`, and the sequence's length; length 0 = no sequence begins
+/// so.
 struct LeadInfo {
   int length;
   unsigned char low;
@@ -67,7 +68,8 @@ void AppendUtf8(char32_t c, std::string& out) {
   } else if (c < 0x10000) {
     put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
   } else {
-    put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
+    put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)),
+        put(0x80 | (c & 0x3F));
   }
 }
 

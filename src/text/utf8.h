@@ -13,12 +13,14 @@ inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 struct Utf8Step {
   enum class Kind : std::uint8_t { kCharacter, kInvalid, kIncomplete };
   Kind kind = Kind::kCharacter;
-  int length = 0;           // bytes of the character, of the ill-formed subpart, or of the incomplete character (= all that is left)
+  int length = 0;  // bytes of the character, of the ill-formed subpart, or of the incomplete
+                   // character (= all that is left)
   char32_t code_point = 0;  // kCharacter only
 };
 
-/// Precondition: bytes is not empty. Follows the Unicode standard's table 3-7; an ill-formed subpart is the longest prefix of a well-formed sequence
-/// (or one byte), which is what Python's decode('utf-8', 'replace') turns into one U+FFFD.
+/// Precondition: bytes is not empty. Follows the Unicode standard's table 3-7; an ill-formed
+/// subpart is the longest prefix of a well-formed sequence (or one byte), which is what Python's
+/// decode('utf-8', 'replace') turns into one U+FFFD.
 Utf8Step NextUtf8(std::string_view bytes);
 
 bool IsValidUtf8(std::string_view bytes);
@@ -28,8 +30,9 @@ std::string ReplaceInvalidUtf8(std::string_view bytes);
 
 void AppendUtf8(char32_t code_point, std::string& out);
 
-/// Decodes a stream of bytes cut anywhere: the outputs of all Push and the final Flush concatenate to ReplaceInvalidUtf8 of the whole input.
-/// Output is whole characters; at most 3 bytes are held back.
+/// Decodes a stream of bytes cut anywhere: the outputs of all Push and the final Flush concatenate
+/// to ReplaceInvalidUtf8 of the whole input. Output is whole characters; at most 3 bytes are held
+/// back.
 class Utf8Stream {
  public:
   std::string Push(std::string_view bytes);

@@ -15,7 +15,8 @@ bool IsPrintable(char32_t c) { return c >= 0xA0 ? c != 0xAD : c >= 0x20 && c != 
 
 /// Python's repr of a string: single quotes unless only they occur inside.
 std::string StringRepr(std::string_view text) {
-  const bool single = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
+  const bool single =
+      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
   const char quote = single ? '"' : '\'';
   std::string out(1, quote);
   while (!text.empty()) {
@@ -45,13 +46,27 @@ void JsonString(std::string_view text, std::string& out) {
   out.push_back('"');
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
@@ -72,14 +87,19 @@ class JsonWriter {
     if (value.is_none()) return Put("null");
     if (value.is_bool()) return Put(value.as_bool() ? "true" : "false");
     if (value.is_int()) return Put(std::to_string(value.as_int()));
-    if (value.is_float()) return Put(std::isnan(value.as_double()) ? "NaN" : std::isinf(value.as_double()) ? (value.as_double() > 0 ? "Infinity" : "-Infinity") : FloatRepr(value.as_double()));
+    if (value.is_float())
+      return Put(std::isnan(value.as_double()) ? "NaN"
+                 : std::isinf(value.as_double())
+                     ? (value.as_double() > 0 ? "Infinity" : "-Infinity")
+                     : FloatRepr(value.as_double()));
     if (value.is_string()) {
       JsonString(value.as_string(), out_);
       return OkStatus();
     }
     if (value.is_list()) return WriteList(value.as_list(), depth);
     if (value.is_dict()) return WriteDict(value.as_dict(), depth);
-    return base::InvalidArgumentError(fmt::format("Object of type {} is not JSON serializable", value.type_name()));
+    return base::InvalidArgumentError(
+        fmt::format("Object of type {} is not JSON serializable", value.type_name()));
   }
   std::string Take() { return std::move(out_); }
 
@@ -89,11 +109,15 @@ class JsonWriter {
     return OkStatus();
   }
   void Separate(bool first, int depth) {
-    if (!first) out_ += options_.indent >= 0 && options_.item_separator == ", " ? "," : options_.item_separator;
-    if (options_.indent >= 0) out_ += "\n" + std::string(static_cast<std::size_t>(options_.indent * depth), ' ');
+    if (!first)
+      out_ +=
+          options_.indent >= 0 && options_.item_separator == ", " ? "," : options_.item_separator;
+    if (options_.indent >= 0)
+      out_ += "\n" + std::string(static_cast<std::size_t>(options_.indent * depth), ' ');
   }
   void End(bool empty, int depth) {
-    if (!empty && options_.indent >= 0) out_ += "\n" + std::string(static_cast<std::size_t>(options_.indent * depth), ' ');
+    if (!empty && options_.indent >= 0)
+      out_ += "\n" + std::string(static_cast<std::size_t>(options_.indent * depth), ' ');
   }
   Status WriteList(const List& list, int depth) {
     out_.push_back('[');
@@ -107,7 +131,10 @@ class JsonWriter {
   Status WriteDict(const Dict& dict, int depth) {
     std::vector<const std::pair<std::string, Value>*> items;
     for (const auto& item : dict) items.push_back(&item);
-    if (options_.sort_keys) std::stable_sort(items.begin(), items.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
+    if (options_.sort_keys)
+      std::stable_sort(items.begin(), items.end(), [](const auto* a, const auto* b) {
+        return a->first < b->first;
+      });
     out_.push_back('{');
     for (std::size_t i = 0; i < items.size(); ++i) {
       Separate(i == 0, depth + 1);
@@ -131,7 +158,9 @@ std::int64_t Value::as_int() const {
   return std::get<std::int64_t>(data_);
 }
 
-double Value::as_double() const { return is_float() ? std::get<double>(data_) : static_cast<double>(as_int()); }
+double Value::as_double() const {
+  return is_float() ? std::get<double>(data_) : static_cast<double>(as_int());
+}
 
 const Value* Value::Find(std::string_view key) const {
   if (!is_dict()) return nullptr;
@@ -158,7 +187,12 @@ std::string FloatRepr(double value) {
   char buffer[64];
   const double magnitude = std::fabs(value);
   const bool scientific = magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e16);
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, scientific ? std::chars_format::scientific : std::chars_format::fixed).ptr;
+  const auto end =
+      std::to_chars(buffer,
+                    buffer + sizeof(buffer),
+                    value,
+                    scientific ? std::chars_format::scientific : std::chars_format::fixed)
+          .ptr;
   std::string out(buffer, end);
   if (!scientific && out.find('.') == std::string::npos) out += ".0";
   return out;
@@ -183,7 +217,8 @@ std::string Value::Repr() const {
     for (const Value& item : as_list()) out += (out.empty() ? "" : ", ") + item.Repr();
     return "[" + out + "]";
   }
-  for (const auto& [key, value] : as_dict()) out += (out.empty() ? "" : ", ") + StringRepr(key) + ": " + value.Repr();
+  for (const auto& [key, value] : as_dict())
+    out += (out.empty() ? "" : ", ") + StringRepr(key) + ": " + value.Repr();
   return "{" + out + "}";
 }
 

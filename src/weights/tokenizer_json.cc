@@ -15,9 +15,12 @@ using text::VocabSpec;
 
 constexpr std::int64_t kMaxTokens = 1 << 24;
 
-Status Bad(std::string message) { return base::DataLossError("tokenizer.json: " + std::move(message)); }
+Status Bad(std::string message) {
+  return base::DataLossError("tokenizer.json: " + std::move(message));
+}
 Status Unsupported(std::string_view what, std::string_view name) {
-  return base::UnimplementedError(fmt::format("tokenizer.json: {} '{}' is not supported; byte-level BPE pipelines are", what, name));
+  return base::UnimplementedError(fmt::format(
+      "tokenizer.json: {} '{}' is not supported; byte-level BPE pipelines are", what, name));
 }
 
 const json::value* Member(const json::value& object, std::string_view key) {
@@ -36,7 +39,10 @@ bool FlagOf(const json::value& object, std::string_view key) {
 }
 
 /// The steps of a possibly nested Sequence, in order; `list_key` holds its parts.
-void Flatten(const json::value& step, std::string_view list_key, int depth, std::vector<const json::value*>& out) {
+void Flatten(const json::value& step,
+             std::string_view list_key,
+             int depth,
+             std::vector<const json::value*>& out) {
   const json::value* parts = Member(step, list_key);
   if (TextOf(step, "type") != "Sequence" || parts == nullptr || !parts->is_array() || depth > 8) {
     out.push_back(&step);
@@ -61,7 +67,9 @@ class Reader {
  private:
   StatusOr<TokenId> Id(const json::value& value, std::string_view what) const {
     const auto id = AsCount(value);
-    if (!id || *id >= kMaxTokens) return Bad(fmt::format("{} has the id {}; 0 to {} are allowed", what, json::serialize(value), kMaxTokens - 1));
+    if (!id || *id >= kMaxTokens)
+      return Bad(fmt::format(
+          "{} has the id {}; 0 to {} are allowed", what, json::serialize(value), kMaxTokens - 1));
     return static_cast<TokenId>(*id);
   }
 
@@ -72,7 +80,8 @@ class Reader {
       spec_.tokens.resize(at + 1);
       filled_.resize(at + 1, false);
     }
-    if (filled_[at] && spec_.tokens[at] != token) return Bad(fmt::format("the id {} belongs to '{}' and to '{}'", id, spec_.tokens[at], token));
+    if (filled_[at] && spec_.tokens[at] != token)
+      return Bad(fmt::format("the id {} belongs to '{}' and to '{}'", id, spec_.tokens[at], token));
     spec_.tokens[at] = std::move(token);
     filled_[at] = true;
     return OkStatus();
@@ -82,7 +91,8 @@ class Reader {
     const json::value* model = Member(root_, "model");
     if (model == nullptr) return Bad("'model' is missing");
     const std::string type = TextOf(*model, "type");
-    if (type != "BPE" && !(type.empty() && Member(*model, "merges") != nullptr)) return Unsupported("the model", type);
+    if (type != "BPE" && !(type.empty() && Member(*model, "merges") != nullptr))
+      return Unsupported("the model", type);
     if (FlagOf(*model, "byte_fallback")) return Unsupported("the model option", "byte_fallback");
     for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (!TextOf(*model, affix).empty()) return Unsupported("the model option", affix);
@@ -90,9 +100,11 @@ class Reader {
     spec_.ignore_merges = FlagOf(*model, "ignore_merges");
     const json::value* vocab = Member(*model, "vocab");
     if (vocab == nullptr || !vocab->is_object()) return Bad("'model.vocab' is not an object");
-    // Ids may have gaps that added tokens fill, so the largest may exceed the count, but not wildly.
+    // Ids may have gaps that added tokens fill, so the largest may exceed the count, but not
+    // wildly.
     for (const auto& item : vocab->get_object()) {
-      HOLMES_ASSIGN_OR_RETURN(const TokenId id, Id(item.value(), fmt::format("'{}'", std::string_view(item.key()))));
+      HOLMES_ASSIGN_OR_RETURN(const TokenId id,
+                              Id(item.value(), fmt::format("'{}'", std::string_view(item.key()))));
       HOLMES_RETURN_IF_ERROR(Place(id, std::string(item.key())));
     }
     if (const std::string unk = TextOf(*model, "unk_token"); !unk.empty()) {
@@ -111,14 +123,21 @@ class Reader {
       if (merge.is_string()) {
         const std::string_view line = merge.get_string();
         const std::size_t space = line.find(' ');
-        if (space == std::string_view::npos || space == 0 || space + 1 == line.size() || line.find(' ', space + 1) != std::string_view::npos) {
-          return Bad(fmt::format("merge {} is '{}'; two tokens with one space between them are expected", spec_.merges.size(), line));
+        if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
+            line.find(' ', space + 1) != std::string_view::npos) {
+          return Bad(
+              fmt::format("merge {} is '{}'; two tokens with one space between them are expected",
+                          spec_.merges.size(),
+                          line));
         }
         spec_.merges.emplace_back(line.substr(0, space), line.substr(space + 1));
-      } else if (merge.is_array() && merge.get_array().size() == 2 && merge.get_array()[0].is_string() && merge.get_array()[1].is_string()) {
-        spec_.merges.emplace_back(std::string(merge.get_array()[0].get_string()), std::string(merge.get_array()[1].get_string()));
+      } else if (merge.is_array() && merge.get_array().size() == 2 &&
+                 merge.get_array()[0].is_string() && merge.get_array()[1].is_string()) {
+        spec_.merges.emplace_back(std::string(merge.get_array()[0].get_string()),
+                                  std::string(merge.get_array()[1].get_string()));
       } else {
-        return Bad(fmt::format("merge {} is neither a string nor a pair of strings", spec_.merges.size()));
+        return Bad(
+            fmt::format("merge {} is neither a string nor a pair of strings", spec_.merges.size()));
       }
     }
     return OkStatus();
@@ -169,7 +188,8 @@ class Reader {
         byte_level = true;
         spec_.add_space_prefix = FlagOf(*step, "add_prefix_space");
         const json::value* regex = Member(*step, "use_regex");
-        if (regex == nullptr || !regex->is_bool() || regex->get_bool()) spec_.pre_tokenizer.push_back({PreTokenStep::Kind::kByteLevel, ""});
+        if (regex == nullptr || !regex->is_bool() || regex->get_bool())
+          spec_.pre_tokenizer.push_back({PreTokenStep::Kind::kByteLevel, ""});
       } else if (type == "Split") {
         HOLMES_RETURN_IF_ERROR(ReadSplit(*step));
       } else if (type == "Digits" && FlagOf(*step, "individual_digits")) {
@@ -183,19 +203,23 @@ class Reader {
 
   Status ReadSplit(const json::value& step) {
     const std::string behavior = TextOf(step, "behavior");
-    if (behavior != "Isolated" && behavior != "Removed") return Unsupported("the split behavior", behavior);
+    if (behavior != "Isolated" && behavior != "Removed")
+      return Unsupported("the split behavior", behavior);
     if (FlagOf(step, "invert")) return Unsupported("the split option", "invert");
     const json::value* pattern = Member(step, "pattern");
     if (pattern == nullptr) return Bad("a split lacks its 'pattern'");
     std::string regex = TextOf(*pattern, "Regex");
     if (regex.empty()) {
       for (const char c : TextOf(*pattern, "String")) {
-        if (std::string_view(R"(\^$.|?*+()[]{})").find(c) != std::string_view::npos) regex.push_back('\\');
+        if (std::string_view(R"(\^$.|?*+()[]{})").find(c) != std::string_view::npos)
+          regex.push_back('\\');
         regex.push_back(c);
       }
     }
     if (regex.empty()) return Bad("a split's 'pattern' is empty");
-    spec_.pre_tokenizer.push_back({behavior == "Isolated" ? PreTokenStep::Kind::kRegexIsolated : PreTokenStep::Kind::kRegexRemoved, std::move(regex)});
+    spec_.pre_tokenizer.push_back({behavior == "Isolated" ? PreTokenStep::Kind::kRegexIsolated
+                                                          : PreTokenStep::Kind::kRegexRemoved,
+                                   std::move(regex)});
     return OkStatus();
   }
 
@@ -216,7 +240,8 @@ class Reader {
   /// [BOS?] text [EOS?]
   Status ReadTemplate(const json::value& step) {
     const json::value* single = Member(step, "single");
-    if (single == nullptr || !single->is_array()) return Bad("the template post_processor lacks 'single'");
+    if (single == nullptr || !single->is_array())
+      return Bad("the template post_processor lacks 'single'");
     bool after_text = false;
     for (const json::value& part : single->get_array()) {
       const json::value* token = Member(part, "SpecialToken");
@@ -228,7 +253,8 @@ class Reader {
       const json::value* tokens = Member(step, "special_tokens");
       const json::value* entry = tokens != nullptr ? Member(*tokens, name) : nullptr;
       const json::value* ids = entry != nullptr ? Member(*entry, "ids") : nullptr;
-      if (ids == nullptr || !ids->is_array() || ids->get_array().size() != 1) return Bad(fmt::format("the post_processor's token '{}' does not have one id", name));
+      if (ids == nullptr || !ids->is_array() || ids->get_array().size() != 1)
+        return Bad(fmt::format("the post_processor's token '{}' does not have one id", name));
       HOLMES_ASSIGN_OR_RETURN(const TokenId id, Id(ids->get_array()[0], "the post_processor"));
       (after_text ? spec_.eos : spec_.bos) = id;
       (after_text ? spec_.add_eos : spec_.add_bos) = true;

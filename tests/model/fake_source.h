@@ -22,7 +22,8 @@ class FakeSource final : public weights::ModelSource {
     std::int64_t n = 1;
     for (const std::int64_t d : shape) n *= d;
     data_.push_back(std::make_unique<std::vector<float>>(static_cast<std::size_t>(n), 1.0F));
-    tensors_.push_back({name, tensor::BlockType::kF32, std::move(shape), std::as_bytes(std::span(*data_.back()))});
+    tensors_.push_back(
+        {name, tensor::BlockType::kF32, std::move(shape), std::as_bytes(std::span(*data_.back()))});
   }
 
   weights::Format format() const override { return format_; }
@@ -37,8 +38,12 @@ class FakeSource final : public weights::ModelSource {
   }
   std::optional<double> Number(std::string_view key) const override { return Get(numbers_, key); }
   std::optional<bool> Bool(std::string_view) const override { return std::nullopt; }
-  std::optional<std::string> String(std::string_view key) const override { return Get(strings_, key); }
-  std::optional<std::vector<double>> Numbers(std::string_view) const override { return std::nullopt; }
+  std::optional<std::string> String(std::string_view key) const override {
+    return Get(strings_, key);
+  }
+  std::optional<std::vector<double>> Numbers(std::string_view) const override {
+    return std::nullopt;
+  }
   StatusOr<text::VocabSpec> Vocab() const override { return text::VocabSpec{}; }
   std::string_view chat_template() const override { return ""; }
   std::vector<TokenId> EndOfGeneration() const override { return {}; }
@@ -53,12 +58,19 @@ class FakeSource final : public weights::ModelSource {
   std::vector<std::unique_ptr<std::vector<float>>> data_;
 };
 
-/// The names of a two-layer model of the described shape: hidden 8, 4 query heads and 2 KV heads of 2, intermediate 12, 16 tokens.
+/// The names of a two-layer model of the described shape: hidden 8, 4 query heads and 2 KV heads of
+/// 2, intermediate 12, 16 tokens.
 inline FakeSource MakeTinySource(const std::string& architecture, bool biases) {
   FakeSource source;
   source.architecture_ = architecture;
-  source.numbers_ = {{"num_hidden_layers", 2}, {"hidden_size", 8}, {"intermediate_size", 12}, {"num_attention_heads", 4},
-                     {"num_key_value_heads", 2}, {"max_position_embeddings", 64}, {"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}};
+  source.numbers_ = {{"num_hidden_layers", 2},
+                     {"hidden_size", 8},
+                     {"intermediate_size", 12},
+                     {"num_attention_heads", 4},
+                     {"num_key_value_heads", 2},
+                     {"max_position_embeddings", 64},
+                     {"rms_norm_eps", 1e-5},
+                     {"rope_theta", 1e4}};
   source.AddTensor("model.embed_tokens.weight", {16, 8});
   source.AddTensor("model.norm.weight", {8});
   for (int layer = 0; layer < 2; ++layer) {

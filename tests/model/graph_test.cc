@@ -63,8 +63,12 @@ TEST(GraphTest, AShapeThatDoesNotFitIsNamedWithBothShapes) {
 }
 
 TEST(GraphTest, NumbersOutOfRangeAreErrors) {
-  const std::pair<const char*, double> bad[] = {{"num_hidden_layers", 0}, {"num_hidden_layers", 1e9}, {"hidden_size", 8.5},
-                                                {"num_key_value_heads", 3}, {"rms_norm_eps", 0}, {"rope_theta", -1},
+  const std::pair<const char*, double> bad[] = {{"num_hidden_layers", 0},
+                                                {"num_hidden_layers", 1e9},
+                                                {"hidden_size", 8.5},
+                                                {"num_key_value_heads", 3},
+                                                {"rms_norm_eps", 0},
+                                                {"rope_theta", -1},
                                                 {"max_position_embeddings", std::nan("")}};
   for (const auto& [key, value] : bad) {
     FakeSource source = MakeTinySource("llama", false);
@@ -86,7 +90,8 @@ TEST(RopeScalingTest, WavelengthsAreScaledAsPublished) {
   source.numbers_["rope_scaling.factor"] = 8;
   source.numbers_["rope_scaling.low_freq_factor"] = 1;
   source.numbers_["rope_scaling.high_freq_factor"] = 4;
-  // One frequency, 1 rad per position: 8 / 2 pi = 1.27 turns in the original context, between the two bounds.
+  // One frequency, 1 rad per position: 8 / 2 pi = 1.27 turns in the original context, between the
+  // two bounds.
   source.numbers_["rope_scaling.original_max_position_embeddings"] = 8;
   const StatusOr<Graph> graph = Build(source);
   ASSERT_TRUE(graph.ok()) << graph.status().ToString();
@@ -111,7 +116,8 @@ TEST(DescriptionTest, AnUnknownKeyNamesTheLineAndTheNearest) {
 
 TEST(DescriptionTest, BrokenYamlIsAnError) {
   for (const char* text : {"", "[", "name: {", "- a", "name: x", "name: [x]\nmatches: 3"}) {
-    EXPECT_EQ(ParseDescription(text, "x.yaml").status().code(), StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(ParseDescription(text, "x.yaml").status().code(), StatusCode::kInvalidArgument)
+        << text;
   }
 }
 

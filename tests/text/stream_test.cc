@@ -1,4 +1,5 @@
-// Laws 1 and 2 of streaming: what is given out piece by piece equals the whole, nothing of a stop string is sent, characters stay whole.
+// Laws 1 and 2 of streaming: what is given out piece by piece equals the whole, nothing of a stop
+// string is sent, characters stay whole.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -33,9 +34,23 @@ TEST(Utf8Test, ReplacesAsPythonDoes) {
 }
 
 std::string RandomBytes(std::mt19937& rng, std::size_t n) {
-  static const std::vector<std::string> kParts = {"a", "b", "ab", "\n", "\xC3\xA9", "\xE4\xBD\xA0", "\xF0\x9F\x98\x80", "\xF0\x9F", "\x98", "\xE2\x82", "\xFF", "\xC3", "\x80"};
+  static const std::vector<std::string> kParts = {"a",
+                                                  "b",
+                                                  "ab",
+                                                  "\n",
+                                                  "\xC3\xA9",
+                                                  "\xE4\xBD\xA0",
+                                                  "\xF0\x9F\x98\x80",
+                                                  "\xF0\x9F",
+                                                  "\x98",
+                                                  "\xE2\x82",
+                                                  "\xFF",
+                                                  "\xC3",
+                                                  "\x80"};
   std::string out;
-  while (out.size() < n) out += rng() % 8 == 0 ? std::string(1, static_cast<char>(rng())) : kParts[rng() % kParts.size()];
+  while (out.size() < n)
+    out +=
+        rng() % 8 == 0 ? std::string(1, static_cast<char>(rng())) : kParts[rng() % kParts.size()];
   return out;
 }
 
@@ -62,7 +77,8 @@ std::size_t NaiveCut(const std::string& text, const std::vector<std::string>& st
   for (std::size_t end = 1; end <= text.size(); ++end) {
     std::size_t longest = 0;
     for (const std::string& s : stops) {
-      if (!s.empty() && s.size() <= end && text.compare(end - s.size(), s.size(), s) == 0) longest = std::max(longest, s.size());
+      if (!s.empty() && s.size() <= end && text.compare(end - s.size(), s.size(), s) == 0)
+        longest = std::max(longest, s.size());
     }
     if (longest > 0) return end - longest;
   }

@@ -35,14 +35,16 @@ Value FromJson(const json::value& value) {
   }
   if (value.is_object()) {
     Dict dict;
-    for (const auto& item : value.get_object()) dict.emplace_back(std::string(item.key()), FromJson(item.value()));
+    for (const auto& item : value.get_object())
+      dict.emplace_back(std::string(item.key()), FromJson(item.value()));
     return dict;
   }
   return {};
 }
 
 const json::object& Goldens() {
-  static const json::value goldens = json::parse(ReadAll(std::filesystem::path(HOLMES_TEST_DATA_DIR) / "template_goldens.json"));
+  static const json::value goldens =
+      json::parse(ReadAll(std::filesystem::path(HOLMES_TEST_DATA_DIR) / "template_goldens.json"));
   return goldens.get_object();
 }
 
@@ -53,7 +55,9 @@ StatusOr<std::string> RenderSource(const std::string& source, const Value& varia
   return parsed->Render(variables, options);
 }
 
-void ExpectGolden(const json::value& golden, const StatusOr<std::string>& got, const std::string& what) {
+void ExpectGolden(const json::value& golden,
+                  const StatusOr<std::string>& got,
+                  const std::string& what) {
   if (const json::value* output = golden.get_object().if_contains("output")) {
     ASSERT_TRUE(got.ok()) << what << ": " << got.status().ToString();
     EXPECT_EQ(*got, std::string(output->get_string())) << what;
@@ -85,14 +89,20 @@ TEST_F(TemplateTest, SnippetsRenderAsJinja2DoesIt) {
 
 TEST_F(TemplateTest, PublicTemplatesRenderAsJinja2DoesIt) {
   const char* dir = std::getenv("HOLMES_SHARED_DIR");
-  const std::filesystem::path folder = (dir != nullptr ? std::filesystem::path(dir) : std::filesystem::path(HOLMES_SOURCE_DIR) / ".." / "shared") / "data" / "templates";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "public templates are not beside this checkout (" << folder << ")";
+  const std::filesystem::path folder =
+      (dir != nullptr ? std::filesystem::path(dir)
+                      : std::filesystem::path(HOLMES_SOURCE_DIR) / ".." / "shared") /
+      "data" / "templates";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << "public templates are not beside this checkout (" << folder << ")";
   for (const auto& file : Goldens().at("files").as_object()) {
     for (const auto& chat : file.value().as_object()) {
       Dict variables = FromJson(Goldens().at("chats").at(chat.key())).as_dict();
       variables.emplace_back("bos_token", "<s>");
       variables.emplace_back("eos_token", "</s>");
-      ExpectGolden(chat.value(), RenderSource(ReadAll(folder / std::string(file.key())), variables), std::string(file.key()) + ", " + std::string(chat.key()));
+      ExpectGolden(chat.value(),
+                   RenderSource(ReadAll(folder / std::string(file.key())), variables),
+                   std::string(file.key()) + ", " + std::string(chat.key()));
     }
   }
 }
@@ -100,23 +110,37 @@ TEST_F(TemplateTest, PublicTemplatesRenderAsJinja2DoesIt) {
 TEST_F(TemplateTest, LimitsStopEndlessTemplates) {
   const Value none{Dict{}};
   const char* endless[] = {
-      "{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a %}{% endfor %}{% endfor %}",
-      "{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}{% for a in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
-      "{% for a in range(99999) %}{% for b in range(99999) %}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{% endfor %}{% endfor %}",
+      "{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a %}{% endfor %}{% endfor "
+      "%}",
+      "{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}{% for a in range(99) %}{% set ns.s = ns.s ~ "
+      "ns.s %}{% endfor %}",
+      "{% for a in range(99999) %}{% for b in range(99999) "
+      "%}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{% endfor %}{% endfor %}",
       "{{ 'x' * 99999999999 }}",
       "{{ range(999999999) }}",
       "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
       "{{ ('a' * 1000000).replace('a', 'b' * 1000000) }}",
   };
-  for (const char* source : endless) EXPECT_EQ(RenderSource(source, none).status().code(), StatusCode::kResourceExhausted) << source;
+  for (const char* source : endless)
+    EXPECT_EQ(RenderSource(source, none).status().code(), StatusCode::kResourceExhausted) << source;
 }
 
 TEST_F(TemplateTest, SyntaxErrorsNameTheLine) {
   const std::string deep(5000, '(');
-  for (const std::string& source : {std::string("a\n{% if x %}"), std::string("a\n{{ 1 + }}"), std::string("a\n{{ 'x }}"), std::string("\n{% endif %}"), 
-                                   std::string("\n{% include 'x' %}"), std::string("\n{{ x is notest }}"), "\n{{ " + deep + " }}", std::string("\n{% for x in %}{% endfor %}"), std::string("\n{# open"), std::string("\n{% break %}")}) {
+  for (const std::string& source : {std::string("a\n{% if x %}"),
+                                    std::string("a\n{{ 1 + }}"),
+                                    std::string("a\n{{ 'x }}"),
+                                    std::string("\n{% endif %}"),
+                                    std::string("\n{% include 'x' %}"),
+                                    std::string("\n{{ x is notest }}"),
+                                    "\n{{ " + deep + " }}",
+                                    std::string("\n{% for x in %}{% endfor %}"),
+                                    std::string("\n{# open"),
+                                    std::string("\n{% break %}")}) {
     const Status status = Template::Parse(source).status();
-    EXPECT_TRUE(status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kUnimplemented) << source.substr(0, 40);
+    EXPECT_TRUE(status.code() == StatusCode::kInvalidArgument ||
+                status.code() == StatusCode::kUnimplemented)
+        << source.substr(0, 40);
     EXPECT_THAT(std::string(status.message()), HasSubstr("line 2")) << source.substr(0, 40);
   }
 }

@@ -30,7 +30,9 @@ std::string ReadAll(const std::filesystem::path& path) {
 std::vector<std::string> SplitBy(const std::string& text, const std::string& separator) {
   std::vector<std::string> out;
   std::size_t at = 0;
-  for (std::size_t found = 0; (found = text.find(separator, at)) != std::string::npos; at = found + separator.size()) out.push_back(text.substr(at, found - at));
+  for (std::size_t found = 0; (found = text.find(separator, at)) != std::string::npos;
+       at = found + separator.size())
+    out.push_back(text.substr(at, found - at));
   out.push_back(text.substr(at));
   return out;
 }
@@ -38,15 +40,18 @@ std::vector<std::string> SplitBy(const std::string& text, const std::string& sep
 class VocabFileTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(VocabFileTest, GivesExactlyTheListedIds) {
-  const std::filesystem::path file = SharedDir() / "data" / "vocab" / ("ggml-vocab-" + std::string(GetParam()) + ".gguf");
-  if (!std::filesystem::exists(file)) GTEST_SKIP() << "vocabulary files are not beside this checkout (" << file << ")";
+  const std::filesystem::path file =
+      SharedDir() / "data" / "vocab" / ("ggml-vocab-" + std::string(GetParam()) + ".gguf");
+  if (!std::filesystem::exists(file))
+    GTEST_SKIP() << "vocabulary files are not beside this checkout (" << file << ")";
   auto source = weights::ModelSource::Open(file.string());
   ASSERT_TRUE(source.ok()) << source.status().ToString();
   auto spec = (*source)->Vocab();
   ASSERT_TRUE(spec.ok()) << spec.status().ToString();
   auto tokenizer = Tokenizer::Create(*std::move(spec));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
-  const std::vector<std::string> texts = SplitBy(ReadAll(file.string() + ".inp"), "\n__ggml_vocab_test__\n");
+  const std::vector<std::string> texts =
+      SplitBy(ReadAll(file.string() + ".inp"), "\n__ggml_vocab_test__\n");
   const std::vector<std::string> lines = SplitBy(ReadAll(file.string() + ".out"), "\n");
   ASSERT_GE(lines.size(), texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -61,11 +66,14 @@ TEST_P(VocabFileTest, GivesExactlyTheListedIds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, VocabFileTest, testing::Values("gpt-2", "llama-bpe", "qwen2"), [](const auto& test) {
-  std::string name = test.param;
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Files,
+                         VocabFileTest,
+                         testing::Values("gpt-2", "llama-bpe", "qwen2"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace holmes::text

@@ -26,7 +26,8 @@ std::string ReadAll(const std::filesystem::path& path) {
 }
 
 const std::string& TinyTokenizer() {
-  static const std::string text = ReadAll(std::filesystem::path(HOLMES_SOURCE_DIR) / "tests/model/data/tiny_llama/tokenizer.json");
+  static const std::string text = ReadAll(std::filesystem::path(HOLMES_SOURCE_DIR) /
+                                          "tests/model/data/tiny_llama/tokenizer.json");
   return text;
 }
 
@@ -46,12 +47,16 @@ void ExpectIds(const std::string& tokenizer_json, const std::string& goldens) {
   }
 }
 
-TEST(TokenizerJsonTest, GivesTheLibrarysIds) { ExpectIds(TinyTokenizer(), ReadAll(std::filesystem::path(HOLMES_TEST_DATA_DIR) / "tokenizer_goldens.json")); }
+TEST(TokenizerJsonTest, GivesTheLibrarysIds) {
+  ExpectIds(TinyTokenizer(),
+            ReadAll(std::filesystem::path(HOLMES_TEST_DATA_DIR) / "tokenizer_goldens.json"));
+}
 
 TEST(TokenizerJsonTest, GivesTheLibrarysIdsOfAnotherFile) {
   const char* file = std::getenv("HOLMES_TOKENIZER_JSON");
   const char* goldens = std::getenv("HOLMES_TOKENIZER_GOLDENS");
-  if (file == nullptr || goldens == nullptr) GTEST_SKIP() << "HOLMES_TOKENIZER_JSON and HOLMES_TOKENIZER_GOLDENS name no files";
+  if (file == nullptr || goldens == nullptr)
+    GTEST_SKIP() << "HOLMES_TOKENIZER_JSON and HOLMES_TOKENIZER_GOLDENS name no files";
   ExpectIds(ReadAll(file), ReadAll(goldens));
 }
 
@@ -74,21 +79,26 @@ TEST(TokenizerJsonTest, UnsupportedStepsAreNamed) {
   expect(ReadChanged({"model", "end_of_word_suffix"}, "</w>"), "end_of_word_suffix");
   expect(ReadChanged({"normalizer"}, json::parse(R"({"type": "Lowercase"})")), "Lowercase");
   expect(ReadChanged({"pre_tokenizer"}, json::parse(R"({"type": "Metaspace"})")), "Metaspace");
-  expect(ReadChanged({"post_processor"}, json::parse(R"({"type": "BertProcessing"})")), "BertProcessing");
+  expect(ReadChanged({"post_processor"}, json::parse(R"({"type": "BertProcessing"})")),
+         "BertProcessing");
 }
 
 TEST(TokenizerJsonTest, BrokenFilesAreErrors) {
   EXPECT_EQ(ReadChanged({"model", "vocab"}, 3).code(), StatusCode::kDataLoss);
-  EXPECT_EQ(ReadChanged({"model", "merges"}, json::parse(R"(["ab"])")).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(ReadChanged({"model", "merges"}, json::parse(R"(["ab"])")).code(),
+            StatusCode::kDataLoss);
   EXPECT_EQ(ReadChanged({"model", "vocab", "a"}, -1).code(), StatusCode::kDataLoss);
   EXPECT_EQ(ReadChanged({"model", "vocab", "a"}, 4'000'000'000).code(), StatusCode::kDataLoss);
-  EXPECT_EQ(ReadChanged({"added_tokens"}, json::parse(R"([{"id": 1}])")).code(), StatusCode::kDataLoss);
-  for (std::size_t size = 0; size < TinyTokenizer().size(); size += 97) EXPECT_FALSE(ReadTokenizerJson(std::string_view(TinyTokenizer()).substr(0, size)).ok());
+  EXPECT_EQ(ReadChanged({"added_tokens"}, json::parse(R"([{"id": 1}])")).code(),
+            StatusCode::kDataLoss);
+  for (std::size_t size = 0; size < TinyTokenizer().size(); size += 97)
+    EXPECT_FALSE(ReadTokenizerJson(std::string_view(TinyTokenizer()).substr(0, size)).ok());
 }
 
 TEST(TokenizerJsonTest, ATemplatePutsBosFirst) {
   json::value root = json::parse(TinyTokenizer());
-  root.as_object()["post_processor"] = json::parse(R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+  root.as_object()["post_processor"] = json::parse(
+      R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
       "pair": [], "special_tokens": {"<|im_start|>": {"id": "<|im_start|>", "ids": [1], "tokens": ["<|im_start|>"]}}})");
   const auto spec = ReadTokenizerJson(json::serialize(root));
   ASSERT_TRUE(spec.ok());
@@ -99,7 +109,8 @@ TEST(TokenizerJsonTest, ATemplatePutsBosFirst) {
   ASSERT_TRUE(tokenizer.ok());
   EXPECT_EQ((*tokenizer)->Encode("", {.add_special = true}), (std::vector<TokenId>{1}));
   // Exactly one BOS where the text already begins with it.
-  EXPECT_EQ((*tokenizer)->Encode("<|im_start|>", {.parse_special = true, .add_special = true}), (std::vector<TokenId>{1}));
+  EXPECT_EQ((*tokenizer)->Encode("<|im_start|>", {.parse_special = true, .add_special = true}),
+            (std::vector<TokenId>{1}));
 }
 
 }  // namespace

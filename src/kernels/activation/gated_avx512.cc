@@ -25,7 +25,8 @@ void SiluMulAvx512(float* gate, const float* up, std::int64_t n) {
   }
   if (i < n) {
     const __mmask16 mask = static_cast<__mmask16>((1U << (n - i)) - 1U);
-    const __m512 y = SiluMul16(_mm512_maskz_loadu_ps(mask, gate + i), _mm512_maskz_loadu_ps(mask, up + i));
+    const __m512 y =
+        SiluMul16(_mm512_maskz_loadu_ps(mask, gate + i), _mm512_maskz_loadu_ps(mask, up + i));
     _mm512_mask_storeu_ps(gate + i, mask, y);
   }
 }

@@ -20,7 +20,13 @@ struct Running {
 };
 
 /// Scores of one block; those outside [first, last] are -inf.
-float ScoreBlock(const float* q, const float* keys, int head_dim, float scale, int first, int last, float* scores) {
+float ScoreBlock(const float* q,
+                 const float* keys,
+                 int head_dim,
+                 float scale,
+                 int first,
+                 int last,
+                 float* scores) {
   float max = kNegInf;
   for (int t = 0; t < kBlock; ++t) {
     scores[t] = kNegInf;
@@ -33,8 +39,13 @@ float ScoreBlock(const float* q, const float* keys, int head_dim, float scale, i
   return max;
 }
 
-void AttendOne(const KvLayerView& cache, const float* q, float* out, int position,
-               std::span<const BlockId> blocks, const AttentionShape& shape, int kv_head) {
+void AttendOne(const KvLayerView& cache,
+               const float* q,
+               float* out,
+               int position,
+               std::span<const BlockId> blocks,
+               const AttentionShape& shape,
+               int kv_head) {
   const int dim = cache.head_dim;
   const int first_visible = internal::FirstVisible(position, shape.window);
   Running run;
@@ -45,7 +56,8 @@ void AttendOne(const KvLayerView& cache, const float* q, float* out, int positio
     const int first = std::max(0, first_visible - b * kBlock);
     const int last = std::min(kBlock - 1, position - b * kBlock);
     float scores[kBlock];
-    const float max = std::max(run.max, ScoreBlock(q, cache.keys + base, dim, shape.scale, first, last, scores));
+    const float max =
+        std::max(run.max, ScoreBlock(q, cache.keys + base, dim, shape.scale, first, last, scores));
     const float keep = std::exp(run.max - max);
     for (int d = 0; d < dim; ++d) out[d] *= keep;
     run.sum *= keep;
@@ -60,8 +72,11 @@ void AttendOne(const KvLayerView& cache, const float* q, float* out, int positio
   for (int d = 0; d < dim; ++d) out[d] /= run.sum;
 }
 
-void AttendTileScalar(const KvLayerView& cache, const internal::QueryTile& tile, std::span<const BlockId> blocks,
-                      const AttentionShape& shape, int kv_head) {
+void AttendTileScalar(const KvLayerView& cache,
+                      const internal::QueryTile& tile,
+                      std::span<const BlockId> blocks,
+                      const AttentionShape& shape,
+                      int kv_head) {
   for (int i = 0; i < tile.count; ++i) {
     AttendOne(cache, tile.q[i], tile.out[i], tile.position[i], blocks, shape, kv_head);
   }
@@ -76,16 +91,21 @@ void WriteKv(const KvLayerView& cache, BlockId block, int slot, const float* k, 
     for (int d = 0; d < cache.head_dim; ++d) {
       cache.keys[head + static_cast<std::int64_t>(d) * kBlock + slot] = k[h * cache.head_dim + d];
     }
-    std::copy_n(v + h * cache.head_dim, cache.head_dim,
+    std::copy_n(v + h * cache.head_dim,
+                cache.head_dim,
                 cache.values + head + static_cast<std::int64_t>(slot) * cache.head_dim);
   }
 }
 
-void PagedAttention(const KvLayerView& cache, const AttentionRows& rows, const AttentionShape& shape,
-                    int kv_head, Isa isa) {
+void PagedAttention(const KvLayerView& cache,
+                    const AttentionRows& rows,
+                    const AttentionShape& shape,
+                    int kv_head,
+                    Isa isa) {
   HOLMES_DCHECK(shape.heads % cache.kv_heads == 0);
   const int group = shape.heads / cache.kv_heads;
-  const bool simd = isa == Isa::kAvx512 && cache.head_dim % 16 == 0 && cache.head_dim <= internal::kMaxHeadDimAvx512;
+  const bool simd = isa == Isa::kAvx512 && cache.head_dim % 16 == 0 &&
+                    cache.head_dim <= internal::kMaxHeadDimAvx512;
   const internal::TileFunction attend = simd ? internal::AttendTileAvx512 : AttendTileScalar;
   internal::QueryTile tile;
   for (int t = 0; t < rows.num_tokens; ++t) {

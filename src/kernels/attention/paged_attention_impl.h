@@ -15,13 +15,21 @@ struct QueryTile {
 };
 
 /// First position that a query at `position` sees.
-inline int FirstVisible(int position, int window) { return window > 0 && position >= window ? position - window + 1 : 0; }
+inline int FirstVisible(int position, int window) {
+  return window > 0 && position >= window ? position - window + 1 : 0;
+}
 
-using TileFunction = void (*)(const KvLayerView&, const QueryTile&, std::span<const BlockId>,
-                              const AttentionShape&, int kv_head);
+using TileFunction = void (*)(const KvLayerView&,
+                              const QueryTile&,
+                              std::span<const BlockId>,
+                              const AttentionShape&,
+                              int kv_head);
 
-void AttendTileAvx512(const KvLayerView& cache, const QueryTile& tile, std::span<const BlockId> blocks,
-                      const AttentionShape& shape, int kv_head);
+void AttendTileAvx512(const KvLayerView& cache,
+                      const QueryTile& tile,
+                      std::span<const BlockId> blocks,
+                      const AttentionShape& shape,
+                      int kv_head);
 /// The widest head that the AVX-512 body takes, a multiple of 16.
 inline constexpr int kMaxHeadDimAvx512 = 256;
 

@@ -16,8 +16,15 @@ void RmsNormRowScalar(const float* x, std::int64_t n, const float* weight, float
 
 }  // namespace
 
-void RmsNorm(const float* x, std::int64_t ldx, std::int64_t rows, std::int64_t n, const float* weight,
-             float eps, float* y, std::int64_t ldy, Isa isa) {
+void RmsNorm(const float* x,
+             std::int64_t ldx,
+             std::int64_t rows,
+             std::int64_t n,
+             const float* weight,
+             float eps,
+             float* y,
+             std::int64_t ldy,
+             Isa isa) {
   const auto row = isa == Isa::kAvx512 ? internal::RmsNormRowAvx512 : RmsNormRowScalar;
   for (std::int64_t r = 0; r < rows; ++r) row(x + r * ldx, n, weight, eps, y + r * ldy);
 }

@@ -18,7 +18,8 @@ RopeTable::RopeTable(std::span<const double> inv_freq, int num_positions, double
   }
 }
 
-void ApplyRope(float* x, int heads, int head_dim, const RopeTable& table, int position, RopeLayout layout) {
+void ApplyRope(
+    float* x, int heads, int head_dim, const RopeTable& table, int position, RopeLayout layout) {
   const int half = table.rotary_dim() / 2;
   const float* cos = table.cos(position);
   const float* sin = table.sin(position);

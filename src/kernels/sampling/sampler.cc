@@ -1,10 +1,10 @@
 #include "kernels/sampling/sampler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include <fmt/format.h>
 
 namespace holmes::kernels {
 namespace {
@@ -20,7 +20,8 @@ std::uint64_t Mix(std::uint64_t x) {
 int FindBadLogit(std::span<const float> logits) {
   bool any_finite = false;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity()) return static_cast<int>(i);
+    if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity())
+      return static_cast<int>(i);
     any_finite |= std::isfinite(logits[i]);
   }
   return any_finite ? -1 : 0;
@@ -43,10 +44,12 @@ void FillLogprobs(std::span<const float> logits, int top, Sample& out) {
     const float lb = logits[static_cast<std::size_t>(b)];
     return la != lb ? la > lb : a < b;
   };
-  const auto end = ids.begin() + std::min<std::ptrdiff_t>(top, static_cast<std::ptrdiff_t>(ids.size()));
+  const auto end =
+      ids.begin() + std::min<std::ptrdiff_t>(top, static_cast<std::ptrdiff_t>(ids.size()));
   std::partial_sort(ids.begin(), end, ids.end(), higher);
   for (auto it = ids.begin(); it != end; ++it) {
-    out.top_logprobs.emplace_back(*it, static_cast<float>(logits[static_cast<std::size_t>(*it)] - norm));
+    out.top_logprobs.emplace_back(*it,
+                                  static_cast<float>(logits[static_cast<std::size_t>(*it)] - norm));
   }
 }
 
@@ -58,11 +61,15 @@ double KeyedUniform(const SampleKey& key) {
 }
 
 Sampler::Sampler(int vocab_size)
-    : work_(static_cast<std::size_t>(vocab_size)), counts_(static_cast<std::size_t>(vocab_size), 0) {}
+    : work_(static_cast<std::size_t>(vocab_size)),
+      counts_(static_cast<std::size_t>(vocab_size), 0) {}
 
-void Sampler::ApplyPenalties(const SamplerParams& params, std::span<const TokenId> prompt,
+void Sampler::ApplyPenalties(const SamplerParams& params,
+                             std::span<const TokenId> prompt,
                              std::span<const TokenId> output) {
-  const auto in_range = [&](TokenId id) { return id >= 0 && static_cast<std::size_t>(id) < work_.size(); };
+  const auto in_range = [&](TokenId id) {
+    return id >= 0 && static_cast<std::size_t>(id) < work_.size();
+  };
   if (params.repetition_penalty != 1.0F) {
     const auto penalise = [&](TokenId id) {
       if (!in_range(id) || counts_[static_cast<std::size_t>(id)] != 0) return;
@@ -72,26 +79,34 @@ void Sampler::ApplyPenalties(const SamplerParams& params, std::span<const TokenI
     };
     for (const TokenId id : prompt) penalise(id);
     for (const TokenId id : output) penalise(id);
-    for (const TokenId id : prompt) if (in_range(id)) counts_[static_cast<std::size_t>(id)] = 0;
-    for (const TokenId id : output) if (in_range(id)) counts_[static_cast<std::size_t>(id)] = 0;
+    for (const TokenId id : prompt)
+      if (in_range(id)) counts_[static_cast<std::size_t>(id)] = 0;
+    for (const TokenId id : output)
+      if (in_range(id)) counts_[static_cast<std::size_t>(id)] = 0;
   }
   if (params.presence_penalty == 0.0F && params.frequency_penalty == 0.0F) return;
-  for (const TokenId id : output) if (in_range(id)) ++counts_[static_cast<std::size_t>(id)];
+  for (const TokenId id : output)
+    if (in_range(id)) ++counts_[static_cast<std::size_t>(id)];
   for (const TokenId id : output) {
     if (!in_range(id)) continue;
     int& count = counts_[static_cast<std::size_t>(id)];
     if (count == 0) continue;
-    work_[static_cast<std::size_t>(id)] -= params.presence_penalty + params.frequency_penalty * static_cast<float>(count);
+    work_[static_cast<std::size_t>(id)] -=
+        params.presence_penalty + params.frequency_penalty * static_cast<float>(count);
     count = 0;
   }
 }
 
-StatusOr<Sample> Sampler::Draw(std::span<const float> logits, const SamplerParams& params,
-                               std::span<const TokenId> prompt, std::span<const TokenId> output,
+StatusOr<Sample> Sampler::Draw(std::span<const float> logits,
+                               const SamplerParams& params,
+                               std::span<const TokenId> prompt,
+                               std::span<const TokenId> output,
                                const SampleKey& key) {
   if (const int bad = FindBadLogit(logits); bad >= 0) {
-    return base::InternalError(fmt::format("the model gave the logit {} for token {}; no token can be drawn",
-                                           logits[static_cast<std::size_t>(bad)], bad));
+    return base::InternalError(
+        fmt::format("the model gave the logit {} for token {}; no token can be drawn",
+                    logits[static_cast<std::size_t>(bad)],
+                    bad));
   }
   std::copy(logits.begin(), logits.end(), work_.begin());
   ApplyPenalties(params, prompt, output);
@@ -106,10 +121,12 @@ TokenId Sampler::DrawFrom(const SamplerParams& params, double u) {
   const auto best = std::max_element(work_.begin(), work_.end());
   const auto best_id = static_cast<TokenId>(best - work_.begin());
   if (params.temperature <= 0.0F || params.top_k == 1) return best_id;
-  if (params.top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F) return DrawTruncated(params, *best, u);
+  if (params.top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F)
+    return DrawTruncated(params, *best, u);
   // No truncation: the inverse of the cumulative distribution in order of ids, no sorting needed.
   double total = 0.0;
-  for (const float x : work_) total += std::exp(static_cast<double>(x - *best) / params.temperature);
+  for (const float x : work_)
+    total += std::exp(static_cast<double>(x - *best) / params.temperature);
   double left = u * total;
   TokenId last = best_id;
   for (std::size_t i = 0; i < work_.size(); ++i) {
@@ -125,7 +142,8 @@ TokenId Sampler::DrawFrom(const SamplerParams& params, double u) {
 TokenId Sampler::DrawTruncated(const SamplerParams& params, float max_logit, double u) {
   candidates_.clear();
   double total = 0.0;
-  // min-p is a bound relative to the best, so what is below it never enters, unless top-p needs the whole mass first.
+  // min-p is a bound relative to the best, so what is below it never enters, unless top-p needs the
+  // whole mass first.
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const double weight = std::exp(static_cast<double>(work_[i] - max_logit) / params.temperature);
     if (weight == 0.0) continue;
@@ -137,10 +155,15 @@ TokenId Sampler::DrawTruncated(const SamplerParams& params, float max_logit, dou
   };
   if (params.top_k > 0 && static_cast<std::size_t>(params.top_k) < candidates_.size()) {
     const auto end = candidates_.begin() + params.top_k;
-    std::nth_element(candidates_.begin(), end, candidates_.end(), [&](const auto& a, const auto& b) { return lower(b, a); });
+    std::nth_element(
+        candidates_.begin(), end, candidates_.end(), [&](const auto& a, const auto& b) {
+          return lower(b, a);
+        });
     candidates_.erase(end, candidates_.end());
     // Summed in a fixed order, so that the draw does not depend on how nth_element left them.
-    std::sort(candidates_.begin(), candidates_.end(), [&](const auto& a, const auto& b) { return lower(b, a); });
+    std::sort(candidates_.begin(), candidates_.end(), [&](const auto& a, const auto& b) {
+      return lower(b, a);
+    });
     total = 0.0;
     for (const Candidate& c : candidates_) total += c.weight;
   }

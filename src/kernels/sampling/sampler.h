@@ -24,14 +24,16 @@ struct SamplerParams {
   int top_logprobs = -1;  // -1: no log probabilities wanted
 };
 
-/// What makes a draw repeatable: the same key over the same logits gives the same token, whatever else runs.
+/// What makes a draw repeatable: the same key over the same logits gives the same token, whatever
+/// else runs.
 struct SampleKey {
   std::uint64_t seed = 0;
   std::uint32_t sample_index = 0;
   std::uint64_t position = 0;  // of the token that is drawn
 };
 
-/// Uniform in [0, 1) with 53 bits, a function of the key alone (SplitMix64 finaliser, Steele et al. 2014, over the chained key).
+/// Uniform in [0, 1) with 53 bits, a function of the key alone (SplitMix64 finaliser, Steele et al.
+/// 2014, over the chained key).
 double KeyedUniform(const SampleKey& key);
 
 struct Sample {
@@ -41,15 +43,20 @@ struct Sample {
 };
 
 /// Keeps its working memory between calls; one thread at a time.
-/// Order: repetition penalty, presence and frequency penalties, bias, temperature, top-k, top-p, min-p.
+/// Order: repetition penalty, presence and frequency penalties, bias, temperature, top-k, top-p,
+/// min-p.
 class Sampler {
  public:
   explicit Sampler(int vocab_size);
 
-  /// logits [vocab_size]; prompt and output are the sequence's ids so far (penalties: repetition over both, the others over the output).
-  /// Errors: kInternal when no finite logit is there or one is NaN or +inf.
-  StatusOr<Sample> Draw(std::span<const float> logits, const SamplerParams& params, std::span<const TokenId> prompt,
-                        std::span<const TokenId> output, const SampleKey& key);
+  /// logits [vocab_size]; prompt and output are the sequence's ids so far (penalties: repetition
+  /// over both, the others over the output). Errors: kInternal when no finite logit is there or one
+  /// is NaN or +inf.
+  StatusOr<Sample> Draw(std::span<const float> logits,
+                        const SamplerParams& params,
+                        std::span<const TokenId> prompt,
+                        std::span<const TokenId> output,
+                        const SampleKey& key);
 
  private:
   struct Candidate {
@@ -57,7 +64,9 @@ class Sampler {
     float logit;
     double weight;
   };
-  void ApplyPenalties(const SamplerParams& params, std::span<const TokenId> prompt, std::span<const TokenId> output);
+  void ApplyPenalties(const SamplerParams& params,
+                      std::span<const TokenId> prompt,
+                      std::span<const TokenId> output);
   TokenId DrawFrom(const SamplerParams& params, double u);
   TokenId DrawTruncated(const SamplerParams& params, float max_logit, double u);
 

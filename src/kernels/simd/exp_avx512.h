@@ -5,11 +5,13 @@
 
 namespace holmes::kernels {
 
-/// exp(x) per lane; relative error below 2e-7. exp(-inf) = 0; results under the smallest normal are flushed to 0; NaN stays NaN.
-/// Method: x = n ln 2 + r with |r| <= ln2 / 2 (two-part ln 2), degree-6 Taylor polynomial in r, then scaled by 2^n (Cody and Waite 1980, chapter 6).
+/// exp(x) per lane; relative error below 2e-7. exp(-inf) = 0; results under the smallest normal are
+/// flushed to 0; NaN stays NaN. Method: x = n ln 2 + r with |r| <= ln2 / 2 (two-part ln 2),
+/// degree-6 Taylor polynomial in r, then scaled by 2^n (Cody and Waite 1980, chapter 6).
 inline __m512 Exp16(__m512 x) {
   const __m512 log2e = _mm512_set1_ps(1.44269504088896341F);
-  const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, log2e), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512 n =
+      _mm512_roundscale_ps(_mm512_mul_ps(x, log2e), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693145751953125F), x);
   r = _mm512_fnmadd_ps(n, _mm512_set1_ps(1.42860682030941723e-6F), r);
   __m512 p = _mm512_set1_ps(1.0F / 720);
