@@ -30,6 +30,8 @@ struct CommandEntry {
 };
 
 std::unique_ptr<Command> MakeListCommand();
+std::unique_ptr<Command> MakeRunCommand();
+std::unique_ptr<Command> MakeServeCommand();
 
 /// In the order of the help.
 std::span<const CommandEntry> Commands();

@@ -15,6 +15,11 @@ namespace holmes::app {
 namespace {
 
 constexpr CommandEntry kCommands[] = {
+    {"serve",
+     "MODEL [options]",
+     "Serves a model through an OpenAI-compatible HTTP API.",
+     &MakeServeCommand},
+    {"run", "MODEL [PROMPT] [options]", "Chats with a model in the terminal.", &MakeRunCommand},
     {"list", "[options]", "Lists the models in the local store.", &MakeListCommand},
 };
 

@@ -124,18 +124,16 @@ std::string AllowedText(const OptionSpec& spec) {
 }
 
 std::string ValueText(const OptionSpec& spec) {
-  const auto optional_text = [](const auto* value) {
-    return value->has_value() ? fmt::format("{}", **value) : std::string("the model's");
-  };
-  return std::visit(
-      Overloaded{[](const std::string* value) { return *value; },
-                 [](const bool* value) { return std::string(*value ? "on" : "off"); },
-                 [](const double* value) { return NumberText(*value); },
-                 [](const int* value) { return fmt::format("{}", *value); },
-                 [](const std::int64_t* value) { return fmt::format("{}", *value); },
-                 [&](const std::optional<std::int64_t>* value) { return optional_text(value); },
-                 [&](const std::optional<double>* value) { return optional_text(value); }},
-      spec.target);
+  return std::visit(Overloaded{[](const std::string* value) { return *value; },
+                               [](const bool* value) { return std::string(*value ? "on" : "off"); },
+                               [](const double* value) { return NumberText(*value); },
+                               [](const int* value) { return fmt::format("{}", *value); },
+                               [](const std::int64_t* value) { return fmt::format("{}", *value); },
+                               [](const std::optional<std::int64_t>* value) {
+                                 return value->has_value() ? fmt::format("{}", **value)
+                                                           : std::string();
+                               }},
+                    spec.target);
 }
 
 Status SetValue(const OptionSpec& spec, std::string_view text, std::string_view where) {
@@ -153,9 +151,6 @@ Status SetValue(const OptionSpec& spec, std::string_view text, std::string_view 
           [&](double* target) { return SetNumber<double>(spec, text, where, target); },
           [&](std::optional<std::int64_t>* target) {
             return SetNumber<std::int64_t>(spec, text, where, target);
-          },
-          [&](std::optional<double>* target) {
-            return SetNumber<double>(spec, text, where, target);
           }},
       spec.target);
 }

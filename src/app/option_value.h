@@ -16,13 +16,8 @@ namespace holmes::app {
 
 /// Where the value goes. What it points to at first is the default; an empty optional prints as
 /// "the model's".
-using OptionTarget = std::variant<std::string*,
-                                  bool*,
-                                  int*,
-                                  std::int64_t*,
-                                  double*,
-                                  std::optional<std::int64_t>*,
-                                  std::optional<double>*>;
+using OptionTarget =
+    std::variant<std::string*, bool*, int*, std::int64_t*, double*, std::optional<std::int64_t>*>;
 
 struct OptionSpec {
   /// "drain-timeout" is the flag --drain-timeout, the variable HOLMES_DRAIN_TIMEOUT and the key

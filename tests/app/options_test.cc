@@ -64,7 +64,7 @@ class OptionsTest : public ::testing::Test {
   int port_ = 8000;
   std::int64_t kv_cache_ = 0;
   std::string simd_ = "auto";
-  std::optional<double> temperature_;
+  double temperature_ = 1;
   bool stats_ = false;
   OptionTable table_{"serve", "MODEL [options]", "Serves a model."};
 };
@@ -72,7 +72,7 @@ class OptionsTest : public ::testing::Test {
 TEST_F(OptionsTest, KeepsDefaultsWhereNothingIsGiven) {
   ASSERT_TRUE(Parse({}).ok());
   EXPECT_EQ(port_, 8000);
-  EXPECT_FALSE(temperature_.has_value());
+  EXPECT_EQ(temperature_, 1);
   EXPECT_FALSE(stats_);
 }
 
