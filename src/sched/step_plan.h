@@ -1,4 +1,5 @@
-/// One step of the engine as plain data: what the scheduler decides, the back end executes and the scheduler commits.
+/// One step of the engine as plain data: what the scheduler decides, the back end executes and the
+/// scheduler commits.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +31,25 @@ struct SamplingParams {
 
 enum class InputKind : std::uint8_t {
   kTokenIds,    // the ids are in the plan
-  kDeviceSlot,  // the last token of this sequence, still on the device from the step before (planning one step ahead)
+  kDeviceSlot,  // the last token of this sequence, still on the device from the step before
+                // (planning one step ahead)
 };
 
-/// Where a row's KV blocks are, for one KV group. table[i] holds positions [i * block_tokens, (i + 1) * block_tokens).
+/// Where a row's KV blocks are, for one KV group. table[i] holds positions [i * block_tokens, (i +
+/// 1) * block_tokens).
 struct BlockTable {
   int kv_group = 0;
   std::vector<BlockId> blocks;
 };
 
-/// One sequence's share of a step: tokens at positions [first_position, first_position + num_tokens).
+/// One sequence's share of a step: tokens at positions [first_position, first_position +
+/// num_tokens).
 struct PlanRow {
   SequenceId sequence;
   AdapterId adapter{0};
   InputKind input = InputKind::kTokenIds;
-  std::vector<TokenId> tokens;  // kTokenIds: num_tokens ids (a prefill chunk; the last token and a draft in decode)
+  std::vector<TokenId>
+      tokens;  // kTokenIds: num_tokens ids (a prefill chunk; the last token and a draft in decode)
   int num_tokens = 0;
   int first_position = 0;
   /// Of the tokens, the last `num_draft` are a draft to be verified.
@@ -55,7 +60,8 @@ struct PlanRow {
   int sample_index = 0;  // which of the request's n samples
   /// Borrowed from the sequence; valid until Commit of this plan.
   const SamplingParams* sampling = nullptr;
-  /// All ids of the sequence so far (prompt, then output) and the prompt's length, for penalties. Borrowed likewise.
+  /// All ids of the sequence so far (prompt, then output) and the prompt's length, for penalties.
+  /// Borrowed likewise.
   std::span<const TokenId> history;
   int prompt_tokens = 0;
 };
@@ -83,15 +89,18 @@ struct TokenLogprob {
 /// One accepted token with what was asked about it.
 struct SampledToken {
   TokenId id = -1;
-  float logprob = 0.0F;                    // natural log of the probability under the raw (temperature 1, no penalties) distribution
+  float logprob = 0.0F;  // natural log of the probability under the raw (temperature 1, no
+                         // penalties) distribution
   std::vector<TokenLogprob> top_logprobs;  // descending
 };
 
-/// What a step did for one row, in the plan's order: 0 (inside a prompt) to num_draft + 1 accepted tokens.
+/// What a step did for one row, in the plan's order: 0 (inside a prompt) to num_draft + 1 accepted
+/// tokens.
 struct RowResult {
   SequenceId sequence;
   std::vector<SampledToken> tokens;
-  /// Not empty: this row alone failed (NaN logits ...); the sequence ends with this text as its error.
+  /// Not empty: this row alone failed (NaN logits ...); the sequence ends with this text as its
+  /// error.
   std::string error;
 };
 

@@ -1,4 +1,5 @@
-/// Element and block formats of stored tensors, numbered as in GGUF (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+/// Element and block formats of stored tensors, numbered as in GGUF
+/// (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,19 @@
 namespace holmes::tensor {
 
 enum class BlockType : std::uint8_t {
-  kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7, kQ8_0 = 8,
-  kQ2_K = 10, kQ3_K = 11, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kBF16 = 30,
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ2_K = 10,
+  kQ3_K = 11,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kBF16 = 30,
 };
 
 struct BlockTypeInfo {

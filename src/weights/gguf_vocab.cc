@@ -157,8 +157,8 @@ StatusOr<TokenizerModel> ModelByName(std::string_view name, std::string_view fil
                   Quoted(name)));
 }
 
-/// Vocabularies whose text begins with BOS where the file does not say otherwise, as their reference
-/// tokenizers have it.
+/// Vocabularies whose text begins with BOS where the file does not say otherwise, as their
+/// reference tokenizers have it.
 bool BeginsWithBos(std::string_view pre) {
   static constexpr std::array<std::string_view, 5> kNames = {
       "llama3", "llama-v3", "llama-bpe", "falcon3", "tekken"};

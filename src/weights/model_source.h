@@ -1,4 +1,5 @@
-/// A model on disk, whatever its format: named tensors, hyperparameters under the format's own keys, the vocabulary and the chat template.
+/// A model on disk, whatever its format: named tensors, hyperparameters under the format's own
+/// keys, the vocabulary and the chat template.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,8 @@ struct TensorRef {
   tensor::BlockType type = tensor::BlockType::kF32;
   /// Outermost first: a linear layer's weight is [out, in]; blocks run along the last dimension.
   std::vector<std::int64_t> shape;
-  /// Any alignment: GGUF aligns tensors (to 32 bytes unless the file says otherwise), safetensors need not.
+  /// Any alignment: GGUF aligns tensors (to 32 bytes unless the file says otherwise), safetensors
+  /// need not.
   std::span<const std::byte> bytes;
 };
 
@@ -33,8 +35,9 @@ struct TensorRef {
 class ModelSource {
  public:
   /// `path` is a .gguf file or a folder with config.json and *.safetensors.
-  /// Errors: kNotFound, kPermissionDenied, kDataLoss (truncated or corrupt: says file, offset and what was expected), kUnimplemented (a version,
-  /// type or feature that is not supported, by name). Every length, offset, type and name is checked here, so that readers need not.
+  /// Errors: kNotFound, kPermissionDenied, kDataLoss (truncated or corrupt: says file, offset and
+  /// what was expected), kUnimplemented (a version, type or feature that is not supported, by
+  /// name). Every length, offset, type and name is checked here, so that readers need not.
   static StatusOr<std::unique_ptr<const ModelSource>> Open(const std::string& path);
   virtual ~ModelSource() = default;
 
@@ -47,7 +50,8 @@ class ModelSource {
   /// Null when absent.
   virtual const TensorRef* Find(std::string_view tensor_name) const = 0;
 
-  /// A hyperparameter: GGUF key ("llama.block_count") or config.json path ("num_hidden_layers", "rope_scaling.factor"). Empty when absent or of another kind.
+  /// A hyperparameter: GGUF key ("llama.block_count") or config.json path ("num_hidden_layers",
+  /// "rope_scaling.factor"). Empty when absent or of another kind.
   virtual std::optional<double> Number(std::string_view key) const = 0;
   virtual std::optional<bool> Bool(std::string_view key) const = 0;
   virtual std::optional<std::string> String(std::string_view key) const = 0;

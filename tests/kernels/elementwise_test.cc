@@ -34,7 +34,8 @@ TEST_P(ElementwiseTest, RmsNormMatchesFloat64) {
       double sum = 0;
       for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(x[r * n + i]) * x[r * n + i];
       const double scale = 1 / std::sqrt(sum / static_cast<double>(n) + 1e-5);
-      for (std::size_t i = 0; i < n; ++i) ASSERT_NEAR(y[r * n + i], x[r * n + i] * scale * weight[i], 2e-5);
+      for (std::size_t i = 0; i < n; ++i)
+        ASSERT_NEAR(y[r * n + i], x[r * n + i] * scale * weight[i], 2e-5);
     }
   }
 }
@@ -61,7 +62,8 @@ TEST(RopeTest, TurnsPairsByPositionTimesFrequency) {
   for (const RopeLayout layout : {RopeLayout::kHalf, RopeLayout::kInterleaved}) {
     const std::size_t stride = layout == RopeLayout::kHalf ? 1 : 2;
     const std::size_t other = layout == RopeLayout::kHalf ? 2 : 1;
-    std::vector<float> x = {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, 7, 8};  // two heads of six; the last two elements stay
+    std::vector<float> x = {
+        1, 2, 3, 4, 5, 6, -1, -2, -3, -4, 7, 8};  // two heads of six; the last two elements stay
     const std::vector<float> before = x;
     ApplyRope(x.data(), 2, 6, table, 3, layout);
     for (std::size_t h = 0; h < 2; ++h) {

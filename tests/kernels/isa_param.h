@@ -16,6 +16,8 @@ inline std::vector<Isa> AvailableIsas() {
   return out;
 }
 
-inline std::string IsaParamName(const testing::TestParamInfo<Isa>& info) { return info.param == Isa::kAvx512 ? "avx512" : "scalar"; }
+inline std::string IsaParamName(const testing::TestParamInfo<Isa>& info) {
+  return info.param == Isa::kAvx512 ? "avx512" : "scalar";
+}
 
 }  // namespace holmes::kernels

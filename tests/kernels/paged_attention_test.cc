@@ -30,7 +30,8 @@ struct Case {
   int heads() const { return kv_heads * group; }
   std::size_t token() const { return static_cast<std::size_t>(kv_heads * head_dim); }
   KvLayerView view() {
-    return {.keys = keys.data(), .values = values.data(), .kv_heads = kv_heads, .head_dim = head_dim};
+    return {
+        .keys = keys.data(), .values = values.data(), .kv_heads = kv_heads, .head_dim = head_dim};
   }
 };
 
@@ -51,7 +52,11 @@ Case MakeCase(int kv_heads, int group, int head_dim, int length, int window, uns
       c.flat_values.push_back(normal(rng));
     }
     const std::size_t at = static_cast<std::size_t>(p) * c.token();
-    WriteKv(c.view(), c.blocks[static_cast<std::size_t>(p / kBlock)], p % kBlock, c.flat_keys.data() + at, c.flat_values.data() + at);
+    WriteKv(c.view(),
+            c.blocks[static_cast<std::size_t>(p / kBlock)],
+            p % kBlock,
+            c.flat_keys.data() + at,
+            c.flat_values.data() + at);
   }
   const std::size_t query_elements = c.token() * static_cast<std::size_t>(group * length);
   for (std::size_t i = 0; i < query_elements; ++i) c.queries.push_back(2 * normal(rng));
@@ -61,9 +66,16 @@ Case MakeCase(int kv_heads, int group, int head_dim, int length, int window, uns
 std::vector<float> Attend(Case& c, int first, int count, Isa isa) {
   const std::int64_t ld = static_cast<std::int64_t>(c.heads()) * c.head_dim;
   std::vector<float> out(static_cast<std::size_t>(ld * count), -7.0F);
-  const AttentionRows rows{.q = c.queries.data() + first * ld, .out = out.data(), .ldq = ld, .ldo = ld,
-                           .num_tokens = count, .first_position = first, .blocks = c.blocks};
-  const AttentionShape shape{.heads = c.heads(), .scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim)), .window = c.window};
+  const AttentionRows rows{.q = c.queries.data() + first * ld,
+                           .out = out.data(),
+                           .ldq = ld,
+                           .ldo = ld,
+                           .num_tokens = count,
+                           .first_position = first,
+                           .blocks = c.blocks};
+  const AttentionShape shape{.heads = c.heads(),
+                             .scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim)),
+                             .window = c.window};
   for (int h = 0; h < c.kv_heads; ++h) PagedAttention(c.view(), rows, shape, h, isa);
   return out;
 }
@@ -94,9 +106,17 @@ TEST_P(PagedAttentionTest, MatchesTheDefinition) {
   struct Shape {
     int kv_heads, group, head_dim, length, window;
   };
-  const Shape shapes[] = {{1, 1, 16, 1, 0}, {3, 3, 64, 15, 0}, {3, 3, 64, 16, 0}, {3, 3, 64, 17, 0},
-                          {2, 1, 128, 33, 0}, {1, 8, 64, 131, 0}, {2, 7, 80, 40, 0}, {1, 2, 24, 37, 0},
-                          {1, 2, 1, 20, 0}, {2, 4, 64, 70, 19}, {1, 1, 256, 50, 16}};
+  const Shape shapes[] = {{1, 1, 16, 1, 0},
+                          {3, 3, 64, 15, 0},
+                          {3, 3, 64, 16, 0},
+                          {3, 3, 64, 17, 0},
+                          {2, 1, 128, 33, 0},
+                          {1, 8, 64, 131, 0},
+                          {2, 7, 80, 40, 0},
+                          {1, 2, 24, 37, 0},
+                          {1, 2, 1, 20, 0},
+                          {2, 4, 64, 70, 19},
+                          {1, 1, 256, 50, 16}};
   unsigned seed = 1;
   for (const Shape& s : shapes) {
     Case c = MakeCase(s.kv_heads, s.group, s.head_dim, s.length, s.window, seed++);
@@ -107,7 +127,8 @@ TEST_P(PagedAttentionTest, MatchesTheDefinition) {
         const float* got = out.data() + static_cast<std::size_t>(p * c.heads() + h) * want.size();
         // float32 sums over up to 131 weights: a few ulp of values of order 1.
         for (std::size_t d = 0; d < want.size(); ++d) {
-          ASSERT_NEAR(got[d], want[d], 2e-5) << "position " << p << " head " << h << " d " << d << " length " << s.length;
+          ASSERT_NEAR(got[d], want[d], 2e-5)
+              << "position " << p << " head " << h << " d " << d << " length " << s.length;
         }
       }
     }
@@ -120,9 +141,11 @@ TEST_P(PagedAttentionTest, ARowIsTheSameAloneInAnyChunkAndInTheWhole) {
   const std::size_t row = static_cast<std::size_t>(c.heads() * c.head_dim);
   for (const int chunk : {1, 2, 5, 16, 31}) {
     for (int first = 0; first < c.length; first += chunk) {
-      const std::vector<float> part = Attend(c, first, std::min(chunk, c.length - first), GetParam());
+      const std::vector<float> part =
+          Attend(c, first, std::min(chunk, c.length - first), GetParam());
       for (std::size_t i = 0; i < part.size(); ++i) {
-        ASSERT_EQ(part[i], whole[static_cast<std::size_t>(first) * row + i]) << "chunk " << chunk << " first " << first;
+        ASSERT_EQ(part[i], whole[static_cast<std::size_t>(first) * row + i])
+            << "chunk " << chunk << " first " << first;
       }
     }
   }

@@ -13,9 +13,13 @@ namespace {
 
 const std::vector<float> kLogits = {1.0F, 3.0F, 2.0F, 0.5F, 3.0F, -1.0F};
 
-TokenId Draw(Sampler& sampler, const SamplerParams& params, std::uint64_t position, std::vector<TokenId> prompt = {},
+TokenId Draw(Sampler& sampler,
+             const SamplerParams& params,
+             std::uint64_t position,
+             std::vector<TokenId> prompt = {},
              std::vector<TokenId> output = {}) {
-  auto drawn = sampler.Draw(kLogits, params, prompt, output, {.seed = 5, .sample_index = 0, .position = position});
+  auto drawn = sampler.Draw(
+      kLogits, params, prompt, output, {.seed = 5, .sample_index = 0, .position = position});
   EXPECT_TRUE(drawn.ok()) << drawn.status().ToString();
   return drawn->id;
 }
@@ -23,7 +27,8 @@ TokenId Draw(Sampler& sampler, const SamplerParams& params, std::uint64_t positi
 std::map<TokenId, double> Frequencies(const SamplerParams& params, int draws) {
   Sampler sampler(6);
   std::map<TokenId, double> out;
-  for (int i = 0; i < draws; ++i) out[Draw(sampler, params, static_cast<std::uint64_t>(i))] += 1.0 / draws;
+  for (int i = 0; i < draws; ++i)
+    out[Draw(sampler, params, static_cast<std::uint64_t>(i))] += 1.0 / draws;
   return out;
 }
 
@@ -46,13 +51,16 @@ TEST(SamplerTest, FrequenciesFollowTheSoftmax) {
 }
 
 TEST(SamplerTest, TruncationKeepsOnlyTheBest) {
-  for (const auto& [id, f] : Frequencies({.top_k = 2}, 2000)) EXPECT_TRUE(id == 1 || id == 4) << id << " " << f;
+  for (const auto& [id, f] : Frequencies({.top_k = 2}, 2000))
+    EXPECT_TRUE(id == 1 || id == 4) << id << " " << f;
   // The weights are 2.7, 20.1, 7.4, 1.6, 20.1, 0.4 of 52.3: the two best hold 0.77 and three 0.91.
-  for (const auto& [id, f] : Frequencies({.top_p = 0.75F}, 2000)) EXPECT_TRUE(id == 1 || id == 4) << id << " " << f;
+  for (const auto& [id, f] : Frequencies({.top_p = 0.75F}, 2000))
+    EXPECT_TRUE(id == 1 || id == 4) << id << " " << f;
   const auto nucleus = Frequencies({.top_p = 0.85F}, 5000);
   EXPECT_EQ(nucleus.size(), 3U);
   EXPECT_TRUE(nucleus.contains(2));
-  const auto relative = Frequencies({.min_p = 0.3F}, 5000);  // 7.4 / 20.1 = 0.37 stays, 2.7 / 20.1 goes
+  const auto relative =
+      Frequencies({.min_p = 0.3F}, 5000);  // 7.4 / 20.1 = 0.37 stays, 2.7 / 20.1 goes
   EXPECT_EQ(relative.size(), 3U);
 }
 
@@ -66,27 +74,31 @@ TEST(SamplerTest, AKeyDrawsTheSameTokenWhateverWasDrawnBefore) {
 
 TEST(SamplerTest, SamplesOfOneRequestDiffer) {
   std::vector<double> draws;
-  for (std::uint32_t i = 0; i < 8; ++i) draws.push_back(KeyedUniform({.seed = 0, .sample_index = i, .position = 3}));
+  for (std::uint32_t i = 0; i < 8; ++i)
+    draws.push_back(KeyedUniform({.seed = 0, .sample_index = i, .position = 3}));
   std::sort(draws.begin(), draws.end());
   EXPECT_EQ(std::unique(draws.begin(), draws.end()), draws.end());
 }
 
 TEST(SamplerTest, PenaltiesAndBias) {
   Sampler sampler(6);
-  // 1 and 4 tie at 3: the presence penalty sees the output, the frequency penalty counts, the repetition penalty also sees the prompt.
+  // 1 and 4 tie at 3: the presence penalty sees the output, the frequency penalty counts, the
+  // repetition penalty also sees the prompt.
   EXPECT_EQ(Draw(sampler, {.temperature = 0, .presence_penalty = 0.5F}, 0, {}, {1}), 4);
   EXPECT_EQ(Draw(sampler, {.temperature = 0, .frequency_penalty = 0.6F}, 0, {}, {1, 4, 1, 4}), 2);
   EXPECT_EQ(Draw(sampler, {.temperature = 0, .presence_penalty = 0.5F}, 0, {1}, {}), 1);
   EXPECT_EQ(Draw(sampler, {.temperature = 0, .repetition_penalty = 2.0F}, 0, {1, 4}, {}), 2);
   const std::vector<std::pair<TokenId, float>> bias = {{3, 100.0F}};
   EXPECT_EQ(Draw(sampler, {.temperature = 0, .logit_bias = bias}, 0), 3);
-  EXPECT_EQ(Draw(sampler, {.temperature = 0}, 0), 1) << "nothing of an earlier call may stay behind";
+  EXPECT_EQ(Draw(sampler, {.temperature = 0}, 0), 1)
+      << "nothing of an earlier call may stay behind";
 }
 
 TEST(SamplerTest, LogprobsAreOfTheRawDistribution) {
   Sampler sampler(6);
   const std::vector<std::pair<TokenId, float>> bias = {{3, 100.0F}};
-  const auto drawn = sampler.Draw(kLogits, {.temperature = 0.1F, .logit_bias = bias, .top_logprobs = 3}, {}, {}, {});
+  const auto drawn = sampler.Draw(
+      kLogits, {.temperature = 0.1F, .logit_bias = bias, .top_logprobs = 3}, {}, {}, {});
   ASSERT_TRUE(drawn.ok());
   double total = 0;
   for (const float x : kLogits) total += std::exp(x);
@@ -102,7 +114,8 @@ TEST(SamplerTest, NanAndInfinityAreErrorsOfThisRowAlone) {
   Sampler sampler(3);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
-  for (const std::vector<float>& bad : {std::vector<float>{0, nan, 0}, {inf, 0, 0}, {-inf, -inf, -inf}}) {
+  for (const std::vector<float>& bad :
+       {std::vector<float>{0, nan, 0}, {inf, 0, 0}, {-inf, -inf, -inf}}) {
     EXPECT_EQ(sampler.Draw(bad, {}, {}, {}, {}).status().code(), StatusCode::kInternal);
   }
   EXPECT_TRUE(sampler.Draw(std::vector<float>{-inf, 1, 0}, {}, {}, {}, {}).ok());

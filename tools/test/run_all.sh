@@ -22,10 +22,10 @@ cmake --build --preset release -j "$jobs"
 step "Release tests"
 ctest --test-dir build/release --output-on-failure
 
-step "Address and undefined-behaviour sanitizers: parsers, text, KV, scheduler, engine"
+step "Address and undefined-behaviour sanitizers: parsers, text, KV, scheduler"
 cmake --preset asan >/dev/null
 sanitized=()
-for folder in base tensor weights text api kvcache sched engine net server; do
+for folder in base tensor weights text api kvcache sched net; do
   [ -f "tests/$folder/CMakeLists.txt" ] && sanitized+=("$folder")
 done
 cmake --build build/asan -j "$jobs" --target "${sanitized[@]/%/_test}"
