@@ -1,0 +1,1 @@
+holmes_fuzzer(api_request DEPS api)
