@@ -29,6 +29,7 @@ struct CommandEntry {
   std::unique_ptr<Command> (*make)();
 };
 
+std::unique_ptr<Command> MakeBenchCommand();
 std::unique_ptr<Command> MakeListCommand();
 std::unique_ptr<Command> MakeRunCommand();
 std::unique_ptr<Command> MakeServeCommand();

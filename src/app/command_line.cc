@@ -20,6 +20,10 @@ constexpr CommandEntry kCommands[] = {
      "Serves a model through an OpenAI-compatible HTTP API.",
      &MakeServeCommand},
     {"run", "MODEL [PROMPT] [options]", "Chats with a model in the terminal.", &MakeRunCommand},
+    {"bench",
+     "MODEL [options] | --url URL [options]",
+     "Measures a model in this process, or a server.",
+     &MakeBenchCommand},
     {"list", "[options]", "Lists the models in the local store.", &MakeListCommand},
 };
 
