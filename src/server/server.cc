@@ -296,10 +296,10 @@ class ServerImpl final : public Server {
     answer->Open();
   }
 
-  /// The engine knows no field names; what it finds invalid once the fields were checked is the
-  /// prompt.
+  /// The engine says "prompt" or nothing; a chat's prompt comes from its messages.
   static Status WithPromptParam(const Status& status, bool chat) {
-    if (status.code() != StatusCode::kInvalidArgument || !status.param().empty()) return status;
+    if (status.code() != StatusCode::kInvalidArgument) return status;
+    if (!status.param().empty() && status.param() != "prompt") return status;
     return status.WithParam(chat ? "messages" : "prompt");
   }
 
