@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "text/template_ast.h"
+#include "text/template_builtins.h"
 #include "text/template_interpreter.h"
 #include "text/template_lexer.h"
 #include "text/template_parser.h"
@@ -23,6 +24,9 @@ StatusOr<std::unique_ptr<const Template>> Template::Parse(std::string_view sourc
 }
 
 StatusOr<std::string> Template::Render(const Value& variables, const RenderOptions& options) const {
+  if (variables.depth() > kMaxValueDepth)
+    return base::InvalidArgumentError(
+        fmt::format("the chat's messages are nested more than {} levels deep", kMaxValueDepth));
   return Interpreter(variables, options).Run(tree_->root);
 }
 

@@ -18,7 +18,8 @@ using Body = std::vector<std::unique_ptr<Stmt>>;
 enum class ExprKind {
   kConst,    // value
   kName,     // name
-  kList,     // args (tuples too)
+  kList,     // args
+  kTuple,    // args
   kDict,     // args: key, value, key, value ...
   kGetAttr,  // args[0].name
   kGetItem,  // args[0][args[1]]
@@ -38,6 +39,7 @@ enum class ExprKind {
 
 struct Expr {
   ExprKind kind;
+  int height = 1;  // levels of the tree below and with this node
   int line = 0;
   std::string name;
   Value value;

@@ -18,15 +18,25 @@ class RenderBudget {
  public:
   explicit RenderBudget(const RenderOptions& options)
       : options_(options), steps_left_(options.max_steps) {}
+  /// What the variables weigh comes on top of the limit for values.
+  void AllowFor(const Value& variables) { allowed_ = variables.weight(); }
   const RenderOptions& options() const { return options_; }
   /// Errors: kResourceExhausted when the steps are used up.
-  Status Step();
+  Status Step() { return Spend(1); }
+  Status Spend(std::int64_t steps);
+  /// Steps for work that goes through all of a string or container once.
+  Status SpendOn(const Value& value);
+  /// The same for work that goes through what a container holds, too. Errors as CheckValue.
+  Status SpendDeeply(const Value& value);
+  /// Errors: kResourceExhausted for a value that is nested too deep or too large.
+  Status CheckValue(const Value& value) const;
   /// Errors: kResourceExhausted for a string or container that is too large.
   Status CheckSize(std::size_t bytes) const;
 
  private:
   const RenderOptions& options_;
   std::int64_t steps_left_;
+  std::uint64_t allowed_ = 0;
 };
 
 /// Errors of all below: kInvalidArgument with Python's reason, without the line.
@@ -44,6 +54,9 @@ StatusOr<Value> ApplyBinary(std::string_view op,
                             const Value& left,
                             const Value& right,
                             RenderBudget& budget);
+/// Levels of containers in containers: bounds the stack of what walks through values.
+inline constexpr int kMaxValueDepth = 200;
+
 StatusOr<bool> ApplyCompare(std::string_view op, const Value& left, const Value& right);
 StatusOr<Value> GetItem(const Value& object, const Value& key);
 StatusOr<Value> GetSlice(const Value& object,

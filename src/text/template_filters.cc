@@ -104,18 +104,30 @@ Result Join(const Value& input, const Arguments& arguments, RenderBudget& budget
   return Value(std::move(out));
 }
 
+constexpr std::int64_t kMaxJsonIndent = 64;
+
 Result ToJsonFilter(const Value& input, const Arguments& arguments, RenderBudget& budget) {
+  // tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)
   JsonOptions options;
-  options.indent = static_cast<int>(
-      std::clamp<std::int64_t>(IntegerArgument(arguments, 1, "indent", -1), -1, 64));
-  if (arguments.positional.size() == 1)
-    options.indent = static_cast<int>(
-        std::clamp<std::int64_t>(IntegerArgument(arguments, 0, "indent", -1), -1, 64));
-  options.sort_keys = FlagArgument(arguments, 3, "sort_keys");
+  options.ensure_ascii = FlagArgument(arguments, 0, "ensure_ascii");
+  const Value* indent = FindArgument(arguments, 1, "indent");
+  if (indent != nullptr && indent->is_string()) {
+    options.indent = 0;
+    options.indent_text = indent->as_string();
+    if (options.indent_text.size() > std::size_t{kMaxJsonIndent})
+      return base::ResourceExhaustedError("tojson: the indent is too long");
+  } else if (indent != nullptr && indent->is_number()) {
+    if (indent->as_int() > kMaxJsonIndent)
+      return base::ResourceExhaustedError(
+          fmt::format("tojson: an indent of more than {} is not supported", kMaxJsonIndent));
+    options.indent = static_cast<int>(std::max<std::int64_t>(indent->as_int(), 0));
+  }
   if (const Value* separators = FindArgument(arguments, 2, "separators");
       separators != nullptr && separators->is_list() && separators->as_list().size() == 2) {
     options.item_separator = separators->as_list()[0].ToString();
     options.key_separator = separators->as_list()[1].ToString();
+    if (options.item_separator.size() + options.key_separator.size() > std::size_t{kMaxJsonIndent})
+      return base::ResourceExhaustedError("tojson: the separators are too long");
   }
   HOLMES_ASSIGN_OR_RETURN(std::string out, ToJson(input, options));
   HOLMES_RETURN_IF_ERROR(budget.CheckSize(out.size()));
@@ -167,6 +179,7 @@ Result DictSort(const Value& input, const Arguments& arguments, RenderBudget& bu
 
 /// map('filter', args ...) or map(attribute='name', default=...).
 Result Map(const Value& input, const Arguments& arguments, RenderBudget& budget) {
+  if (!input.Truthy()) return Value(List());  // as jinja2: none too
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(input));
   List out;
   if (arguments.positional.empty()) {
@@ -197,6 +210,7 @@ Result Choose(const Value& input,
               RenderBudget& budget,
               bool by_attribute,
               bool keep) {
+  if (!input.Truthy()) return Value(List());  // as jinja2: none too
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(input));
   std::size_t at = by_attribute ? 1 : 0;
   if (arguments.positional.size() < at) return TypeError("Missing parameter for attribute name");
@@ -221,13 +235,14 @@ Result Choose(const Value& input,
   return Value(std::move(out));
 }
 
-Result Unique(const Value& input, const Arguments& arguments, RenderBudget&) {
+Result Unique(const Value& input, const Arguments& arguments, RenderBudget& budget) {
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(input));
   const Value* attribute = FindArgument(arguments, 1, "attribute");
   List out;
   List seen;
   for (const Value& item : items) {
     Value key = LowerIfText(attribute == nullptr ? item : Attribute(item, *attribute));
+    HOLMES_RETURN_IF_ERROR(budget.Spend(static_cast<std::int64_t>(seen.size() / 16)));
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
     seen.push_back(std::move(key));
     out.push_back(item);
@@ -242,6 +257,8 @@ Result Indent(const Value& input, const Arguments& arguments, RenderBudget& budg
                         : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(
                                           IntegerArgument(arguments, 0, "width", 4), 0, 1000)),
                                       ' ');
+  if (IntegerArgument(arguments, 0, "width", 4) > 1000)
+    return base::ResourceExhaustedError("indent: more than 1000 blanks are not supported");
   const bool first = FlagArgument(arguments, 1, "first");
   const bool blank = FlagArgument(arguments, 2, "blank");
   const std::string text = input.ToString();
@@ -274,6 +291,7 @@ Result Sum(const Value& input, const Arguments& arguments, RenderBudget& budget)
   const Value* attribute = FindArgument(arguments, 0, "attribute");
   Value out(IntegerArgument(arguments, 1, "start", 0));
   for (const Value& item : items) {
+    HOLMES_RETURN_IF_ERROR(budget.SpendOn(out));
     HOLMES_ASSIGN_OR_RETURN(
         out,
         ApplyBinary("+", out, attribute == nullptr ? item : Attribute(item, *attribute), budget));
@@ -518,7 +536,12 @@ StatusOr<Value> ApplyFilter(std::string_view name,
   // conditions.
   if (filter == Filters().end())
     return base::UnimplementedError(fmt::format("the filter '{}' is not supported", name));
-  return filter->second(input, arguments, budget);
+  const bool whole = name == "tojson" || name == "string" || name == "join" || name == "unique" ||
+                     name == "sort" || name == "dictsort";
+  HOLMES_RETURN_IF_ERROR(whole ? budget.SpendDeeply(input) : budget.SpendOn(input));
+  HOLMES_ASSIGN_OR_RETURN(Value out, filter->second(input, arguments, budget));
+  HOLMES_RETURN_IF_ERROR(budget.SpendOn(out));
+  return out;
 }
 
 StatusOr<bool> ApplyTest(std::string_view name, const Value& input, const Arguments& arguments) {

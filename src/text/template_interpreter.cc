@@ -11,6 +11,9 @@ namespace {
 using ast::ExprKind;
 using ast::StmtKind;
 
+// Of expressions in each other, through macros too: bounds the stack.
+constexpr int kMaxEvaluationDepth = 600;
+constexpr std::int64_t kTurnSteps = 8;  // of a loop, which makes its variable `loop` anew
 constexpr std::int64_t kMaxRange = 100'000;  // jinja2's sandbox has the same
 
 StatusOr<Value> Range(const Arguments& arguments) {
@@ -39,13 +42,31 @@ StatusOr<Value> Range(const Arguments& arguments) {
   return Value(std::move(out));
 }
 
-/// namespace(a=1) and dict(a=1).
-StatusOr<Value> MakeDict(const Arguments& arguments) {
+void SetKey(Dict& dict, const std::string& key, Value value) {
+  for (auto& [existing, current] : dict) {
+    if (existing != key) continue;
+    current = std::move(value);
+    return;
+  }
+  dict.emplace_back(key, std::move(value));
+}
+
+/// namespace(a=1) and dict(a=1), also with a dict or pairs to begin from.
+StatusOr<Dict> MakeDict(const Arguments& arguments) {
   Dict out;
-  if (!arguments.positional.empty() && arguments.positional[0].is_dict())
+  if (!arguments.positional.empty() && arguments.positional[0].is_dict()) {
     out = arguments.positional[0].as_dict();
-  for (const auto& [name, value] : arguments.named) out.emplace_back(name, value);
-  return Value(std::move(out));
+  } else if (!arguments.positional.empty()) {
+    HOLMES_ASSIGN_OR_RETURN(const List pairs, Iterate(arguments.positional[0]));
+    for (const Value& pair : pairs) {
+      const std::optional<std::string> key =
+          pair.is_list() && pair.as_list().size() == 2 ? DictKey(pair.as_list()[0]) : std::nullopt;
+      if (!key) return base::InvalidArgumentError("dict() needs a mapping or pairs");
+      SetKey(out, *key, pair.as_list()[1]);
+    }
+  }
+  for (const auto& [name, value] : arguments.named) SetKey(out, name, value);
+  return out;
 }
 
 StatusOr<Value> StrftimeNow(const Arguments& arguments, const RenderOptions& options) {
@@ -84,13 +105,20 @@ const Value* Interpreter::Scope::Find(std::string_view name) const {
 Interpreter::Interpreter(const Value& variables, const RenderOptions& options)
     : budget_(options), globals_(nullptr), top_(&globals_) {
   AddGlobals();
+  budget_.AllowFor(variables);
   if (variables.is_dict()) top_.variables = variables.as_dict();
 }
 
 void Interpreter::AddGlobals() {
   globals_.Set("range", Function(Range));
-  globals_.Set("namespace", Function(MakeDict));
-  globals_.Set("dict", Function(MakeDict));
+  globals_.Set("namespace", Function([](const Arguments& arguments) -> StatusOr<Value> {
+                 HOLMES_ASSIGN_OR_RETURN(Dict dict, MakeDict(arguments));
+                 return Value::Namespace(std::move(dict));
+               }));
+  globals_.Set("dict", Function([](const Arguments& arguments) -> StatusOr<Value> {
+                 HOLMES_ASSIGN_OR_RETURN(Dict dict, MakeDict(arguments));
+                 return Value(std::move(dict));
+               }));
   globals_.Set(
       "raise_exception", Function([this](const Arguments& arguments) -> StatusOr<Value> {
         raised_ = true;
@@ -120,6 +148,11 @@ Status Interpreter::Append(std::string_view text, std::string& out) const {
   HOLMES_RETURN_IF_ERROR(budget_.CheckSize(out.size() + text.size()));
   out += text;
   return OkStatus();
+}
+
+Status Interpreter::TooDeep() const {
+  return base::ResourceExhaustedError(
+      fmt::format("the chat template is nested more than {} levels deep", kMaxEvaluationDepth));
 }
 
 StatusOr<Interpreter::Flow> Interpreter::RunBody(const ast::Body& body,
@@ -226,10 +259,12 @@ StatusOr<Interpreter::Flow> Interpreter::RunFor(const ast::Stmt& stmt,
                                                 Scope& scope,
                                                 std::string& out) {
   HOLMES_ASSIGN_OR_RETURN(const Value iterable, Evaluate(*stmt.expr, scope));
+  HOLMES_RETURN_IF_ERROR(budget_.SpendOn(iterable));
   HOLMES_ASSIGN_OR_RETURN(List all, Iterate(iterable));
   if (stmt.condition != nullptr) {
     List kept;
     for (const Value& item : all) {
+      HOLMES_RETURN_IF_ERROR(budget_.Step());
       Scope local(&scope);
       HOLMES_RETURN_IF_ERROR(Assign(stmt.targets, item, local));
       HOLMES_ASSIGN_OR_RETURN(const Value holds, Evaluate(*stmt.condition, local));
@@ -245,6 +280,7 @@ StatusOr<Interpreter::Flow> Interpreter::RunFor(const ast::Stmt& stmt,
   }
   StatusOr<Flow> result = Flow::kNext;
   for (std::size_t i = 0; i < items->size(); ++i) {
+    HOLMES_RETURN_IF_ERROR(budget_.Spend(kTurnSteps));
     Scope local(&scope);
     local.Set("loop", LoopVariable(items, i));
     const Status assigned = Assign(stmt.targets, (*items)[i], local);
@@ -265,15 +301,12 @@ Status Interpreter::Assign(const std::vector<ast::ExprPtr>& targets,
       return OkStatus();
     }
     HOLMES_ASSIGN_OR_RETURN(const Value object, Evaluate(*target.args[0], scope));
-    if (!object.is_dict())
+    if (!object.is_namespace())
       return base::InvalidArgumentError("cannot assign attribute on non-namespace object");
-    for (auto& [name, current] : object.mutable_dict()) {
-      if (name == target.name) {
-        current = value;
-        return OkStatus();
-      }
-    }
-    object.mutable_dict().emplace_back(target.name, value);
+    if (value.holds_reference())
+      return base::UnimplementedError(fmt::format(
+          "'{}': a namespace or a callable inside a namespace is not supported", target.name));
+    SetKey(object.namespace_dict(), target.name, value);
     return OkStatus();
   }
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(value));
@@ -303,11 +336,10 @@ Status Interpreter::RunSetBlock(const ast::Stmt& stmt, Scope& scope) {
 }
 
 Value Interpreter::MakeMacro(const ast::Stmt& stmt, Scope& scope) {
-  // A macro made inside a loop or block may outlive that scope, so it sees what is at the top (as
-  // jinja2's macros do).
-  Scope& defined_in = &scope == &top_ ? scope : top_;
-  return Function([this, &stmt, &defined_in](const Arguments& arguments) {
-    return CallMacro(stmt, defined_in, arguments);
+  // The macro lives in the scope it sees, and no callable leaves its scope: namespaces refuse them
+  // and macros give text.
+  return Function([this, &stmt, &scope](const Arguments& arguments) {
+    return CallMacro(stmt, scope, arguments);
   });
 }
 
@@ -374,8 +406,14 @@ StatusOr<Value> Interpreter::FilterText(const ast::Expr* filters, Value text, Sc
 
 StatusOr<Value> Interpreter::Evaluate(const ast::Expr& expr, Scope& scope) {
   HOLMES_RETURN_IF_ERROR(budget_.Step());
+  if (depth_ >= kMaxEvaluationDepth) return TooDeep();
+  ++depth_;
   StatusOr<Value> out = EvaluateNode(expr, scope);
+  --depth_;
   if (!out.ok()) return AtLine(out.status(), expr.line);
+  // What the variables hold is there already; only what is made needs a look.
+  if (expr.kind != ExprKind::kConst && expr.kind != ExprKind::kName)
+    HOLMES_RETURN_IF_ERROR(budget_.CheckValue(*out));
   return out;
 }
 
@@ -405,12 +443,14 @@ StatusOr<Value> Interpreter::EvaluateNode(const ast::Expr& expr, Scope& scope) {
       if (expr.args[2] == nullptr) return Value(Undefined{"the inline if without else"});
       return Evaluate(*expr.args[2], scope);
     }
+    case ExprKind::kTuple:
     case ExprKind::kList: {
       List out;
       for (const auto& item : expr.args) {
         HOLMES_ASSIGN_OR_RETURN(Value value, Evaluate(*item, scope));
         out.push_back(std::move(value));
       }
+      if (expr.kind == ExprKind::kTuple) return Value::Tuple(std::move(out));
       return Value(std::move(out));
     }
     case ExprKind::kFilter: {
@@ -440,16 +480,21 @@ StatusOr<Value> Interpreter::EvaluateNode(const ast::Expr& expr, Scope& scope) {
     case ExprKind::kGetAttr:
       return GetAttribute(operands[0], expr.name);
     case ExprKind::kGetItem:
+      if (operands[0].is_string()) HOLMES_RETURN_IF_ERROR(budget_.SpendOn(operands[0]));
       return GetItem(operands[0], operands[1]);
     case ExprKind::kSlice:
+      HOLMES_RETURN_IF_ERROR(budget_.SpendOn(operands[0]));
       return GetSlice(operands[0], operands[1], operands[2], operands[3]);
     case ExprKind::kNot:
       return Value(!operands[0].Truthy());
     case ExprKind::kNegate:
+      if (operands[0].is_float()) return Value(-operands[0].as_double());
       return ApplyBinary("-", Value(0), operands[0], budget_);
     case ExprKind::kPlus:
       return ApplyBinary("+", Value(0), operands[0], budget_);
     case ExprKind::kBinary:
+      HOLMES_RETURN_IF_ERROR(budget_.SpendOn(operands[0]));
+      HOLMES_RETURN_IF_ERROR(budget_.SpendOn(operands[1]));
       return ApplyBinary(expr.name, operands[0], operands[1], budget_);
     case ExprKind::kTest: {
       const Arguments arguments{{operands.begin() + 1, operands.end()}, {}};
@@ -475,16 +520,11 @@ StatusOr<Value> Interpreter::EvaluateDict(const ast::Expr& expr, Scope& scope) {
   for (std::size_t i = 0; i < expr.args.size(); i += 2) {
     HOLMES_ASSIGN_OR_RETURN(const Value key, Evaluate(*expr.args[i], scope));
     HOLMES_ASSIGN_OR_RETURN(Value value, Evaluate(*expr.args[i + 1], scope));
-    if (!key.is_string())
-      return base::InvalidArgumentError(
-          fmt::format("keys of type '{}' are not supported; strings are", key.type_name()));
-    bool replaced = false;
-    for (auto& [existing, current] : out) {
-      if (existing != key.as_string()) continue;
-      current = value;
-      replaced = true;
-    }
-    if (!replaced) out.emplace_back(key.as_string(), std::move(value));
+    const std::optional<std::string> name = DictKey(key);
+    if (!name || key.is_bool())
+      return base::InvalidArgumentError(fmt::format(
+          "keys of type '{}' are not supported; strings, numbers and none are", key.type_name()));
+    SetKey(out, *name, std::move(value));
   }
   return Value(std::move(out));
 }
@@ -493,6 +533,11 @@ StatusOr<Value> Interpreter::EvaluateCompare(const ast::Expr& expr, Scope& scope
   HOLMES_ASSIGN_OR_RETURN(Value left, Evaluate(*expr.args[0], scope));
   for (std::size_t i = 0; i < expr.ops.size(); ++i) {
     HOLMES_ASSIGN_OR_RETURN(Value right, Evaluate(*expr.args[i + 1], scope));
+    const bool containers = !left.is_string() && !right.is_string();
+    HOLMES_RETURN_IF_ERROR(budget_.SpendOn(right));
+    if (containers && left.depth() > 0 && right.depth() > 0) {
+      HOLMES_RETURN_IF_ERROR(budget_.SpendDeeply(right));
+    }
     HOLMES_ASSIGN_OR_RETURN(const bool holds, ApplyCompare(expr.ops[i], left, right));
     if (!holds) return Value(false);
     left = std::move(right);
@@ -523,9 +568,13 @@ StatusOr<Value> Interpreter::EvaluateCall(const ast::Expr& expr, Scope& scope) {
     const Value* attribute = object.Find(callee.name);
     if (attribute != nullptr && attribute->is_function())
       return attribute->as_function()(arguments);
+    HOLMES_RETURN_IF_ERROR(budget_.SpendOn(object));
     HOLMES_ASSIGN_OR_RETURN(std::optional<Value> result,
                             CallMethod(object, callee.name, arguments, budget_));
-    if (result) return *std::move(result);
+    if (result) {
+      HOLMES_RETURN_IF_ERROR(budget_.SpendOn(*result));
+      return *std::move(result);
+    }
     return base::InvalidArgumentError(
         fmt::format("'{} object' has no method '{}'", object.type_name(), callee.name));
   }
@@ -536,7 +585,9 @@ StatusOr<Value> Interpreter::EvaluateCall(const ast::Expr& expr, Scope& scope) {
   if (!function.is_function())
     return base::InvalidArgumentError(
         fmt::format("'{}' object is not callable", function.type_name()));
-  return function.as_function()(arguments);
+  HOLMES_ASSIGN_OR_RETURN(Value result, function.as_function()(arguments));
+  HOLMES_RETURN_IF_ERROR(budget_.SpendOn(result));
+  return result;
 }
 
 }  // namespace holmes::text

@@ -54,12 +54,14 @@ class Interpreter {
   StatusOr<Arguments> EvaluateArguments(const ast::Expr& expr, Scope& scope);
   /// A filter chain whose innermost input is `text`.
   StatusOr<Value> FilterText(const ast::Expr* filters, Value text, Scope& scope);
+  Status TooDeep() const;
   void AddGlobals();
 
   RenderBudget budget_;
   Scope globals_;
   Scope top_;
   int call_depth_ = 0;
+  int depth_ = 0;                      // of expressions being evaluated
   bool raised_ = false;                // raise_exception: its message stands alone
   const Value* block_text_ = nullptr;  // input of a filter block
 };

@@ -153,11 +153,12 @@ Result StringMethod(const std::string& text,
 Result DictMethod(const Value& object, std::string_view name, const Arguments& arguments) {
   List out;
   if (name == "items") {
-    for (const auto& [key, value] : object.as_dict()) out.emplace_back(List{key, value});
+    for (const auto& [key, value] : object.as_dict())
+      out.push_back(Value::Tuple({DictKeyValue(key), value}));
     return Ok(std::move(out));
   }
   if (name == "keys") {
-    for (const auto& [key, value] : object.as_dict()) out.emplace_back(key);
+    for (const auto& [key, value] : object.as_dict()) out.push_back(DictKeyValue(key));
     return Ok(std::move(out));
   }
   if (name == "values") {
@@ -167,7 +168,8 @@ Result DictMethod(const Value& object, std::string_view name, const Arguments& a
   if (name == "get") {
     if (arguments.positional.empty()) return TypeError("get needs a key");
     const Value& key = arguments.positional[0];
-    const Value* found = key.is_string() ? object.Find(key.as_string()) : nullptr;
+    const std::optional<std::string> name_of_key = DictKey(key);
+    const Value* found = name_of_key ? object.Find(*name_of_key) : nullptr;
     if (found != nullptr) return Ok(*found);
     return Ok(arguments.positional.size() > 1 ? arguments.positional[1] : Value());
   }

@@ -75,7 +75,7 @@ StatusOr<Value> Repeat(const Value& value, std::int64_t count, RenderBudget& bud
   List out;
   for (std::int64_t i = 0; i < count; ++i)
     out.insert(out.end(), value.as_list().begin(), value.as_list().end());
-  return Value(std::move(out));
+  return value.is_tuple() ? Value::Tuple(std::move(out)) : Value(std::move(out));
 }
 
 /// -1, 0, 1; empty when the two have no order.
@@ -101,7 +101,10 @@ StatusOr<bool> Contains(const Value& container, const Value& item) {
           fmt::format("'in <string>' requires string as left operand, not {}", item.type_name()));
     return container.as_string().find(item.as_string()) != std::string::npos;
   }
-  if (container.is_dict()) return item.is_string() && container.Find(item.as_string()) != nullptr;
+  if (container.is_dict()) {
+    const std::optional<std::string> key = DictKey(item);
+    return key && container.Find(*key) != nullptr;
+  }
   if (container.is_list())
     return std::find(container.as_list().begin(), container.as_list().end(), item) !=
            container.as_list().end();
@@ -110,10 +113,34 @@ StatusOr<bool> Contains(const Value& container, const Value& item) {
 
 }  // namespace
 
-Status RenderBudget::Step() {
-  if (--steps_left_ >= 0) return OkStatus();
+Status RenderBudget::Spend(std::int64_t steps) {
+  steps_left_ -= std::min(steps, std::max<std::int64_t>(steps_left_ + 1, 0));
+  if (steps_left_ >= 0) return OkStatus();
   return base::ResourceExhaustedError(
       fmt::format("the chat template takes more than {} steps", options_.max_steps));
+}
+
+Status RenderBudget::SpendOn(const Value& value) {
+  if (value.is_string()) return Spend(static_cast<std::int64_t>(value.as_string().size() / 64));
+  if (value.is_list()) return Spend(static_cast<std::int64_t>(value.as_list().size() / 16));
+  if (value.is_dict()) return Spend(static_cast<std::int64_t>(value.as_dict().size() / 16));
+  return OkStatus();
+}
+
+Status RenderBudget::SpendDeeply(const Value& value) {
+  HOLMES_RETURN_IF_ERROR(CheckValue(value));
+  return Spend(static_cast<std::int64_t>(value.weight() / 64));
+}
+
+Status RenderBudget::CheckValue(const Value& value) const {
+  if (value.depth() > kMaxValueDepth)
+    return base::ResourceExhaustedError(
+        fmt::format("the chat template nests values more than {} levels deep", kMaxValueDepth));
+  const std::uint64_t weight = value.weight();
+  // Short elements take a few bytes of their own, which are no text yet.
+  if (weight / 4 <= options_.max_output_bytes + allowed_) return OkStatus();
+  return base::ResourceExhaustedError(fmt::format(
+      "the chat template makes a value of more than {} bytes", options_.max_output_bytes));
 }
 
 Status RenderBudget::CheckSize(std::size_t bytes) const {
@@ -127,6 +154,8 @@ StatusOr<Value> ApplyBinary(std::string_view op,
                             const Value& right,
                             RenderBudget& budget) {
   if (op == "~") {
+    HOLMES_RETURN_IF_ERROR(budget.SpendDeeply(left));
+    HOLMES_RETURN_IF_ERROR(budget.SpendDeeply(right));
     std::string out = left.ToString() + right.ToString();
     HOLMES_RETURN_IF_ERROR(budget.CheckSize(out.size()));
     return Value(std::move(out));
@@ -141,9 +170,12 @@ StatusOr<Value> ApplyBinary(std::string_view op,
   if (op == "+" && left.is_list() && right.is_list()) {
     HOLMES_RETURN_IF_ERROR(
         budget.CheckSize((left.as_list().size() + right.as_list().size()) * sizeof(Value)));
+    if (left.is_tuple() != right.is_tuple())
+      return TypeError(fmt::format(
+          "can only concatenate {0} (not \"{1}\") to {0}", left.type_name(), right.type_name()));
     List out = left.as_list();
     out.insert(out.end(), right.as_list().begin(), right.as_list().end());
-    return Value(std::move(out));
+    return left.is_tuple() ? Value::Tuple(std::move(out)) : Value(std::move(out));
   }
   if (op == "*" && (left.is_string() || left.is_list()) && right.is_int())
     return Repeat(left, right.as_int(), budget);
@@ -182,8 +214,9 @@ StatusOr<bool> ApplyCompare(std::string_view op, const Value& left, const Value&
 
 StatusOr<Value> GetItem(const Value& object, const Value& key) {
   if (object.is_undefined()) return UndefinedError(object);
-  if (object.is_dict()) {
-    const Value* found = key.is_string() ? object.Find(key.as_string()) : nullptr;
+  if (object.is_dict() || object.is_namespace()) {
+    const std::optional<std::string> name = DictKey(key);
+    const Value* found = name ? object.Find(*name) : nullptr;
     return found != nullptr ? *found : Value(Undefined{key.ToString()});
   }
   if (object.is_list() && key.is_number() && !key.is_float()) {
@@ -237,7 +270,8 @@ StatusOr<Value> GetSlice(const Value& object,
     }
     if (by > size || by < -size) break;
   }
-  return object.is_string() ? Value(FromCharacters(text)) : Value(std::move(list));
+  if (object.is_string()) return Value(FromCharacters(text));
+  return object.is_tuple() ? Value::Tuple(std::move(list)) : Value(std::move(list));
 }
 
 StatusOr<List> Iterate(const Value& value) {
@@ -249,7 +283,7 @@ StatusOr<List> Iterate(const Value& value) {
     return out;
   }
   if (value.is_dict()) {
-    for (const auto& [key, item] : value.as_dict()) out.emplace_back(key);
+    for (const auto& [key, item] : value.as_dict()) out.push_back(DictKeyValue(key));
     return out;
   }
   return TypeError(fmt::format("'{}' object is not iterable", value.type_name()));

@@ -15,7 +15,8 @@ using ast::ExprPtr;
 using ast::Stmt;
 using ast::StmtKind;
 
-constexpr int kMaxDepth = 100;  // of nested expressions and blocks: bounds the parser's own stack
+constexpr int kMaxHeight = 400;  // of an expression's tree: bounds the interpreter's stack
+constexpr int kMaxDepth = 100;   // of nested expressions and blocks: bounds the parser's own stack
 
 class Parser {
  public:
@@ -88,10 +89,24 @@ class Parser {
     out->line = Now().line;
     return out;
   }
-  static ExprPtr With(ExprPtr node, ExprPtr a, ExprPtr b = nullptr) {
+  /// Sets the node's height. Errors: too high a tree, which would need too much stack later.
+  Status Measure(Expr& node) const {
+    for (const ExprPtr& part : node.args) {
+      if (part != nullptr) node.height = std::max(node.height, part->height + 1);
+    }
+    for (const auto& [name, part] : node.named)
+      node.height = std::max(node.height, part->height + 1);
+    if (node.height <= kMaxHeight) return OkStatus();
+    return Error(fmt::format("an expression chains more than {} operations", kMaxHeight));
+  }
+  StatusOr<ExprPtr> Measured(ExprPtr node) const {
+    HOLMES_RETURN_IF_ERROR(Measure(*node));
+    return node;
+  }
+  StatusOr<ExprPtr> With(ExprPtr node, ExprPtr a, ExprPtr b = nullptr) const {
     node->args.push_back(std::move(a));
     if (b != nullptr) node->args.push_back(std::move(b));
-    return node;
+    return Measured(std::move(node));
   }
   std::unique_ptr<Stmt> MakeStmt(StmtKind kind) const {
     auto out = std::make_unique<Stmt>();
@@ -181,7 +196,7 @@ class Parser {
       if (attributes && TakeOp(".")) {
         ExprPtr attribute = Make(ExprKind::kGetAttr);
         HOLMES_ASSIGN_OR_RETURN(attribute->name, Identifier());
-        name = With(std::move(attribute), std::move(name));
+        HOLMES_ASSIGN_OR_RETURN(name, With(std::move(attribute), std::move(name)));
       }
       targets.push_back(std::move(name));
     } while (TakeOp(","));
@@ -308,7 +323,7 @@ class Parser {
   StatusOr<ExprPtr> TupleOf(Rule rule) {
     HOLMES_ASSIGN_OR_RETURN(ExprPtr first, (this->*rule)());
     if (!IsOp(",")) return first;
-    ExprPtr out = With(Make(ExprKind::kList), std::move(first));
+    HOLMES_ASSIGN_OR_RETURN(ExprPtr out, With(Make(ExprKind::kTuple), std::move(first)));
     while (TakeOp(",")) {
       const bool ends =
           Now().kind == TokenKind::kBlockEnd || Now().kind == TokenKind::kOutputEnd || IsOp(")");
@@ -316,7 +331,7 @@ class Parser {
       HOLMES_ASSIGN_OR_RETURN(ExprPtr next, (this->*rule)());
       out->args.push_back(std::move(next));
     }
-    return out;
+    return Measured(std::move(out));
   }
   StatusOr<ExprPtr> Tuple() { return TupleOf(&Parser::Expression); }
 
@@ -334,7 +349,7 @@ class Parser {
       node->args.push_back(std::move(condition));
       node->args.push_back(std::move(out));
       node->args.push_back(std::move(otherwise));
-      out = std::move(node);
+      HOLMES_ASSIGN_OR_RETURN(out, Measured(std::move(node)));
     }
     return out;
   }
@@ -345,7 +360,7 @@ class Parser {
       ExprPtr node = Make(ExprKind::kOr);
       Skip();
       HOLMES_ASSIGN_OR_RETURN(ExprPtr right, And());
-      out = With(std::move(node), std::move(out), std::move(right));
+      HOLMES_ASSIGN_OR_RETURN(out, With(std::move(node), std::move(out), std::move(right)));
     }
     return out;
   }
@@ -356,7 +371,7 @@ class Parser {
       ExprPtr node = Make(ExprKind::kAnd);
       Skip();
       HOLMES_ASSIGN_OR_RETURN(ExprPtr right, Not());
-      out = With(std::move(node), std::move(out), std::move(right));
+      HOLMES_ASSIGN_OR_RETURN(out, With(std::move(node), std::move(out), std::move(right)));
     }
     return out;
   }
@@ -385,13 +400,15 @@ class Parser {
         Skip();
       }
       if (op.empty()) break;
-      if (node == nullptr) node = With(Make(ExprKind::kCompare), std::move(out));
+      if (node == nullptr) {
+        HOLMES_ASSIGN_OR_RETURN(node, With(Make(ExprKind::kCompare), std::move(out)));
+      }
       Skip();
       node->ops.push_back(op);
       HOLMES_ASSIGN_OR_RETURN(ExprPtr right, Sum());
       node->args.push_back(std::move(right));
     }
-    return node == nullptr ? std::move(out) : std::move(node);
+    return node == nullptr ? StatusOr<ExprPtr>(std::move(out)) : Measured(std::move(node));
   }
 
   StatusOr<ExprPtr> Binary(Rule operand, std::initializer_list<std::string_view> ops) {
@@ -406,7 +423,7 @@ class Parser {
       node->name = found;
       Skip();
       HOLMES_ASSIGN_OR_RETURN(ExprPtr right, (this->*operand)());
-      out = With(std::move(node), std::move(out), std::move(right));
+      HOLMES_ASSIGN_OR_RETURN(out, With(std::move(node), std::move(out), std::move(right)));
     }
   }
   StatusOr<ExprPtr> Sum() { return Binary(&Parser::Concat, {"+", "-"}); }
@@ -424,7 +441,7 @@ class Parser {
       out = Make(IsOp("-") ? ExprKind::kNegate : ExprKind::kPlus);
       Skip();
       HOLMES_ASSIGN_OR_RETURN(ExprPtr inner, Unary(false));
-      out = With(std::move(out), std::move(inner));
+      HOLMES_ASSIGN_OR_RETURN(out, With(std::move(out), std::move(inner)));
     } else {
       HOLMES_ASSIGN_OR_RETURN(out, Primary());
     }
@@ -488,7 +505,7 @@ class Parser {
 
   StatusOr<ExprPtr> Parenthesis() {
     Skip();
-    if (TakeOp(")")) return Make(ExprKind::kList);
+    if (TakeOp(")")) return Make(ExprKind::kTuple);
     HOLMES_ASSIGN_OR_RETURN(ExprPtr out, Tuple());
     HOLMES_RETURN_IF_ERROR(ExpectOp(")"));
     return out;
@@ -504,7 +521,7 @@ class Parser {
       out->args.push_back(std::move(item));
     }
     Skip();
-    return out;
+    return Measured(std::move(out));
   }
 
   StatusOr<ExprPtr> DictLiteral() {
@@ -520,7 +537,7 @@ class Parser {
       out->args.push_back(std::move(value));
     }
     Skip();
-    return out;
+    return Measured(std::move(out));
   }
 
   StatusOr<ExprPtr> Postfix(ExprPtr out) {
@@ -530,10 +547,10 @@ class Parser {
         ExprPtr node = Make(index ? ExprKind::kGetItem : ExprKind::kGetAttr);
         if (index) {
           HOLMES_ASSIGN_OR_RETURN(ExprPtr number, Primary());
-          out = With(std::move(node), std::move(out), std::move(number));
+          HOLMES_ASSIGN_OR_RETURN(out, With(std::move(node), std::move(out), std::move(number)));
         } else {
           HOLMES_ASSIGN_OR_RETURN(node->name, Identifier());
-          out = With(std::move(node), std::move(out));
+          HOLMES_ASSIGN_OR_RETURN(out, With(std::move(node), std::move(out)));
         }
       } else if (IsOp("[")) {
         HOLMES_ASSIGN_OR_RETURN(out, Subscript(std::move(out)));
@@ -566,7 +583,7 @@ class Parser {
       parts.resize(3);
     }
     for (ExprPtr& part : parts) node->args.push_back(std::move(part));
-    return node;
+    return Measured(std::move(node));
   }
 
   Status CallArguments(Expr& node) {
@@ -594,9 +611,9 @@ class Parser {
   }
 
   StatusOr<ExprPtr> Call(ExprPtr callee) {
-    ExprPtr node = With(Make(ExprKind::kCall), std::move(callee));
+    HOLMES_ASSIGN_OR_RETURN(ExprPtr node, With(Make(ExprKind::kCall), std::move(callee)));
     HOLMES_RETURN_IF_ERROR(CallArguments(*node));
-    return node;
+    return Measured(std::move(node));
   }
 
   /// A filter's name and arguments; `input` null = the block's text, which the interpreter puts in.
@@ -605,7 +622,7 @@ class Parser {
     node->args.push_back(std::move(input));
     HOLMES_ASSIGN_OR_RETURN(node->name, Identifier());
     if (IsOp("(")) HOLMES_RETURN_IF_ERROR(CallArguments(*node));
-    return node;
+    return Measured(std::move(node));
   }
 
   StatusOr<ExprPtr> Filters(ExprPtr out) {
@@ -650,6 +667,7 @@ class Parser {
       HOLMES_ASSIGN_OR_RETURN(argument, Postfix(std::move(argument)));
       node->args.push_back(std::move(argument));
     }
+    HOLMES_RETURN_IF_ERROR(Measure(*node));
     if (!negated) return node;
     return With(Make(ExprKind::kNot), std::move(node));
   }

@@ -42,6 +42,27 @@ std::string StringRepr(std::string_view text) {
   return out;
 }
 
+/// \uXXXX for every character outside ASCII, in surrogate pairs beyond the basic plane.
+std::string AsciiOnly(std::string_view json) {
+  std::string out;
+  while (!json.empty()) {
+    const Utf8Step step = NextUtf8(json);
+    char32_t c = step.kind == Utf8Step::Kind::kCharacter ? step.code_point : 0xFFFD;
+    json.remove_prefix(static_cast<std::size_t>(step.length));
+    if (c < 0x80) {
+      out.push_back(static_cast<char>(c));
+    } else if (c < 0x10000) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      c -= 0x10000;
+      out += fmt::format("\\u{:04x}\\u{:04x}",
+                         0xD800 + (static_cast<unsigned>(c) >> 10),
+                         0xDC00 + (static_cast<unsigned>(c) & 0x3FF));
+    }
+  }
+  return out;
+}
+
 void JsonString(std::string_view text, std::string& out) {
   out.push_back('"');
   for (const char c : text) {
@@ -78,6 +99,12 @@ void JsonString(std::string_view text, std::string& out) {
   out.push_back('"');
 }
 
+/// JSON object keys: json.dumps writes the other kinds that may be keys as text.
+std::string JsonKey(const std::string& key) {
+  const Value value = DictKeyValue(key);
+  return value.is_string() ? key : value.is_none() ? "null" : value.ToString();
+}
+
 class JsonWriter {
  public:
   explicit JsonWriter(const JsonOptions& options) : options_(options) {}
@@ -101,7 +128,7 @@ class JsonWriter {
     return base::InvalidArgumentError(
         fmt::format("Object of type {} is not JSON serializable", value.type_name()));
   }
-  std::string Take() { return std::move(out_); }
+  std::string Take() { return options_.ensure_ascii ? AsciiOnly(out_) : std::move(out_); }
 
  private:
   Status Put(std::string_view text) {
@@ -112,12 +139,21 @@ class JsonWriter {
     if (!first)
       out_ +=
           options_.indent >= 0 && options_.item_separator == ", " ? "," : options_.item_separator;
-    if (options_.indent >= 0)
-      out_ += "\n" + std::string(static_cast<std::size_t>(options_.indent * depth), ' ');
+    NewLine(depth);
   }
   void End(bool empty, int depth) {
-    if (!empty && options_.indent >= 0)
-      out_ += "\n" + std::string(static_cast<std::size_t>(options_.indent * depth), ' ');
+    if (!empty) NewLine(depth);
+  }
+  void NewLine(int depth) {
+    if (options_.indent < 0) return;
+    out_.push_back('\n');
+    for (int i = 0; i < depth; ++i) {
+      if (options_.indent_text.empty()) {
+        out_.append(static_cast<std::size_t>(options_.indent), ' ');
+      } else {
+        out_ += options_.indent_text;
+      }
+    }
   }
   Status WriteList(const List& list, int depth) {
     out_.push_back('[');
@@ -138,7 +174,7 @@ class JsonWriter {
     out_.push_back('{');
     for (std::size_t i = 0; i < items.size(); ++i) {
       Separate(i == 0, depth + 1);
-      JsonString(items[i]->first, out_);
+      JsonString(JsonKey(items[i]->first), out_);
       out_ += options_.key_separator;
       HOLMES_RETURN_IF_ERROR(Write(items[i]->second, depth + 1));
     }
@@ -150,11 +186,138 @@ class JsonWriter {
   std::string out_;
 };
 
+std::uint64_t AddSaturating(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t out = 0;
+  return __builtin_add_overflow(a, b, &out) ? UINT64_MAX : out;
+}
+
+constexpr char kOtherKey = '\xFF';  // begins the key of what is no string
+
 }  // namespace
+
+struct Value::ListBox {
+  List items;
+  bool tuple = false;
+  bool holds_reference = false;
+  int depth = 1;
+  std::uint64_t weight = 2;
+};
+
+struct Value::DictBox {
+  Dict items;
+  bool is_namespace = false;
+  bool holds_reference = false;
+  int depth = 1;
+  std::uint64_t weight = 2;
+};
+
+std::shared_ptr<const Value::ListBox> Value::MakeListBox(List list, bool tuple) {
+  auto box = std::make_shared<ListBox>();
+  for (const Value& item : list) {
+    box->depth = std::max(box->depth, (item.is_namespace() ? 1 : item.depth()) + 1);
+    box->weight = AddSaturating(box->weight, 2 + (item.is_namespace() ? 1 : item.weight()));
+    box->holds_reference = box->holds_reference || item.holds_reference();
+  }
+  box->items = std::move(list);
+  box->tuple = tuple;
+  return box;
+}
+
+std::shared_ptr<Value::DictBox> Value::MakeDictBox(Dict dict, bool is_namespace) {
+  auto box = std::make_shared<DictBox>();
+  box->holds_reference = is_namespace;
+  for (const auto& [key, item] : dict) {
+    box->depth = std::max(box->depth, (item.is_namespace() ? 1 : item.depth()) + 1);
+    const std::uint64_t weight = item.is_namespace() ? 1 : item.weight();
+    box->weight = AddSaturating(box->weight, AddSaturating(weight, 4 + key.size()));
+    box->holds_reference = box->holds_reference || item.holds_reference();
+  }
+  box->items = std::move(dict);
+  box->is_namespace = is_namespace;
+  return box;
+}
+
+bool Value::is_tuple() const {
+  return is_list() && std::get<std::shared_ptr<const ListBox>>(data_)->tuple;
+}
+bool Value::is_dict() const {
+  const auto* box = std::get_if<std::shared_ptr<DictBox>>(&data_);
+  return box != nullptr && !(*box)->is_namespace;
+}
+bool Value::is_namespace() const {
+  const auto* box = std::get_if<std::shared_ptr<DictBox>>(&data_);
+  return box != nullptr && (*box)->is_namespace;
+}
+const List& Value::as_list() const {
+  return std::get<std::shared_ptr<const ListBox>>(data_)->items;
+}
+const Dict& Value::as_dict() const { return std::get<std::shared_ptr<DictBox>>(data_)->items; }
+Dict& Value::namespace_dict() const { return std::get<std::shared_ptr<DictBox>>(data_)->items; }
+
+int Value::depth() const {
+  if (is_list()) return std::get<std::shared_ptr<const ListBox>>(data_)->depth;
+  if (is_dict()) return std::get<std::shared_ptr<DictBox>>(data_)->depth;
+  if (!is_namespace()) return 0;
+  int out = 1;
+  for (const auto& [key, item] : as_dict())
+    out = std::max(out, (item.is_namespace() ? 1 : item.depth()) + 1);
+  return out;
+}
+
+std::uint64_t Value::weight() const {
+  if (is_string()) return as_string().size() + 1;
+  if (is_list()) return std::get<std::shared_ptr<const ListBox>>(data_)->weight;
+  if (is_dict()) return std::get<std::shared_ptr<DictBox>>(data_)->weight;
+  if (!is_namespace()) return 1;
+  std::uint64_t out = 2;
+  for (const auto& [key, item] : as_dict()) {
+    const std::uint64_t weight = item.is_namespace() ? 1 : item.weight();
+    out = AddSaturating(out, AddSaturating(weight, 4 + key.size()));
+  }
+  return out;
+}
+
+bool Value::holds_reference() const {
+  if (is_function() || is_namespace()) return true;
+  if (is_list()) return std::get<std::shared_ptr<const ListBox>>(data_)->holds_reference;
+  return is_dict() && std::get<std::shared_ptr<DictBox>>(data_)->holds_reference;
+}
+
+std::optional<std::string> DictKey(const Value& key) {
+  if (key.is_string()) return key.as_string();
+  if (key.is_none()) return std::string(1, kOtherKey);
+  if (!key.is_number()) return std::nullopt;
+  // Equal numbers are one key.
+  const double number = key.as_double();
+  const bool whole = !key.is_float() || (std::floor(number) == number && std::fabs(number) < 9e15);
+  return kOtherKey + (whole ? std::to_string(key.as_int()) : FloatRepr(number));
+}
+
+Value DictKeyValue(std::string_view key) {
+  if (key.empty() || key[0] != kOtherKey) return key;
+  if (key.size() == 1) return {};
+  std::int64_t whole = 0;
+  const char* end = key.data() + key.size();
+  if (const auto read = std::from_chars(key.data() + 1, end, whole);
+      read.ec == std::errc() && read.ptr == end)
+    return whole;
+  double number = 0;
+  if (const auto read = std::from_chars(key.data() + 1, end, number);
+      read.ec == std::errc() && read.ptr == end)
+    return number;
+  return key;
+}
 
 std::int64_t Value::as_int() const {
   if (is_bool()) return as_bool() ? 1 : 0;
-  if (is_float()) return static_cast<std::int64_t>(std::get<double>(data_));
+  if (is_float()) {
+    // A float beyond the integers' range has no cast.
+    const double value = std::get<double>(data_);
+    if (std::isnan(value)) return 0;
+    if (value >= 9.2e18) return INT64_MAX;
+    if (value <= -9.2e18) return INT64_MIN;
+    return static_cast<std::int64_t>(value);
+  }
   return std::get<std::int64_t>(data_);
 }
 
@@ -163,7 +326,7 @@ double Value::as_double() const {
 }
 
 const Value* Value::Find(std::string_view key) const {
-  if (!is_dict()) return nullptr;
+  if (!is_dict() && !is_namespace()) return nullptr;
   for (const auto& [name, value] : as_dict()) {
     if (name == key) return &value;
   }
@@ -201,7 +364,11 @@ std::string FloatRepr(double value) {
 std::string Value::ToString() const {
   if (is_string()) return as_string();
   if (is_undefined()) return "";
-  return Repr();
+  if (!is_namespace()) return Repr();
+  std::string out;
+  for (const auto& [key, value] : as_dict())
+    out += (out.empty() ? "" : ", ") + StringRepr(key) + ": " + value.Repr();
+  return "<Namespace {" + out + "}>";
 }
 
 std::string Value::Repr() const {
@@ -212,14 +379,27 @@ std::string Value::Repr() const {
   if (is_float()) return FloatRepr(as_double());
   if (is_string()) return StringRepr(as_string());
   if (is_function()) return "<function>";
-  std::string out;
+  // Attributes of a namespace in a container stay out: depth() and weight() do not count them.
+  if (is_namespace()) return "<Namespace>";
+  std::string out(1, is_tuple() ? '(' : is_list() ? '[' : '{');
+  bool first = true;
+  const auto separate = [&] {
+    if (!std::exchange(first, false)) out += ", ";
+  };
   if (is_list()) {
-    for (const Value& item : as_list()) out += (out.empty() ? "" : ", ") + item.Repr();
-    return "[" + out + "]";
+    for (const Value& item : as_list()) {
+      separate();
+      out += item.Repr();
+    }
+    if (is_tuple()) return out + (as_list().size() == 1 ? ",)" : ")");
+    return out + "]";
   }
-  for (const auto& [key, value] : as_dict())
-    out += (out.empty() ? "" : ", ") + StringRepr(key) + ": " + value.Repr();
-  return "{" + out + "}";
+  for (const auto& [key, value] : as_dict()) {
+    separate();
+    out += DictKeyValue(key).Repr() + ": ";
+    out += value.Repr();
+  }
+  return out + "}";
 }
 
 bool operator==(const Value& a, const Value& b) {
@@ -229,7 +409,8 @@ bool operator==(const Value& a, const Value& b) {
   }
   if (a.data_.index() != b.data_.index()) return false;
   if (a.is_string()) return a.as_string() == b.as_string();
-  if (a.is_list()) return a.as_list() == b.as_list();
+  if (a.is_list()) return a.is_tuple() == b.is_tuple() && a.as_list() == b.as_list();
+  if (a.is_namespace() || b.is_namespace()) return a.data_ == b.data_;
   if (a.is_dict()) {
     if (a.as_dict().size() != b.as_dict().size()) return false;
     return std::all_of(a.as_dict().begin(), a.as_dict().end(), [&](const auto& item) {
@@ -247,7 +428,9 @@ std::string_view Value::type_name() const {
   if (is_int()) return "int";
   if (is_float()) return "float";
   if (is_string()) return "str";
+  if (is_tuple()) return "tuple";
   if (is_list()) return "list";
+  if (is_namespace()) return "Namespace";
   if (is_dict()) return "dict";
   return "function";
 }

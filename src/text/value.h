@@ -33,8 +33,9 @@ using List = std::vector<Value>;
 /// Keys keep the order in which they came.
 using Dict = std::vector<std::pair<std::string, Value>>;
 
-/// Cheap to copy: strings and containers are shared. A container is changed only by who made it and
-/// before it is shared, except for the template language's namespace objects.
+/// Cheap to copy: strings and containers are shared and never changed, except for the template
+/// language's namespace objects, which belong to one rendering. Copying and reading values is
+/// thread-safe as long as no namespace is shared.
 class Value {
  public:
   Value() = default;        // none
@@ -52,12 +53,17 @@ class Value {
   Value(std::string_view s) : Value(std::string(s)) {}  // NOLINT(google-explicit-constructor)
   Value(const char* s) : Value(std::string(s)) {}       // NOLINT(google-explicit-constructor)
   Value(List list)
-      : data_(std::make_shared<List>(std::move(list))) {}  // NOLINT(google-explicit-constructor)
+      : Value(MakeListBox(std::move(list), false)) {}  // NOLINT(google-explicit-constructor)
   Value(Dict dict)
-      : data_(std::make_shared<Dict>(std::move(dict))) {}  // NOLINT(google-explicit-constructor)
+      : Value(MakeDictBox(std::move(dict), false)) {}  // NOLINT(google-explicit-constructor)
   Value(Function function)
       : data_(std::make_shared<const Function>(std::move(function))) {
   }  // NOLINT(google-explicit-constructor)
+
+  /// A list that prints in parentheses and equals no list.
+  static Value Tuple(List list) { return Value(MakeListBox(std::move(list), true)); }
+  /// What {% set x.a = ... %} may change. It is no mapping, and equals only itself.
+  static Value Namespace(Dict dict) { return Value(MakeDictBox(std::move(dict), true)); }
 
   bool is_none() const { return std::holds_alternative<std::monostate>(data_); }
   bool is_undefined() const {
@@ -71,8 +77,11 @@ class Value {
   bool is_string() const {
     return std::holds_alternative<std::shared_ptr<const std::string>>(data_);
   }
-  bool is_list() const { return std::holds_alternative<std::shared_ptr<List>>(data_); }
-  bool is_dict() const { return std::holds_alternative<std::shared_ptr<Dict>>(data_); }
+  /// Tuples too.
+  bool is_list() const { return std::holds_alternative<std::shared_ptr<const ListBox>>(data_); }
+  bool is_tuple() const;
+  bool is_dict() const;
+  bool is_namespace() const;
   bool is_function() const {
     return std::holds_alternative<std::shared_ptr<const Function>>(data_);
   }
@@ -84,16 +93,26 @@ class Value {
   const std::string& as_string() const {
     return *std::get<std::shared_ptr<const std::string>>(data_);
   }
-  const List& as_list() const { return *std::get<std::shared_ptr<List>>(data_); }
-  const Dict& as_dict() const { return *std::get<std::shared_ptr<Dict>>(data_); }
+  const List& as_list() const;
+  /// Of a dict or a namespace.
+  const Dict& as_dict() const;
   const Function& as_function() const { return *std::get<std::shared_ptr<const Function>>(data_); }
   const std::string& undefined_name() const {
     return std::get<std::shared_ptr<const Undefined>>(data_)->name;
   }
-  /// For namespace objects, which templates may change.
-  Dict& mutable_dict() const { return *std::get<std::shared_ptr<Dict>>(data_); }
+  /// Precondition: is_namespace(). The attributes may be assigned values that hold no reference.
+  Dict& namespace_dict() const;
 
-  /// Null when the value is no dict or has no such key.
+  /// Levels of containers: 0 for what is none. Namespaces inside containers count as one level.
+  int depth() const;
+  /// About how many bytes the value takes when printed, shared parts counted each time;
+  /// saturates. Namespaces inside containers count as one.
+  std::uint64_t weight() const;
+  /// Whether the value is or contains a namespace or a callable: such a value inside a namespace
+  /// could form a cycle or outlive what it refers to.
+  bool holds_reference() const;
+
+  /// Null when the value is no dict or namespace, or has no such key.
   const Value* Find(std::string_view key) const;
 
   /// Python's truth: empty, zero, none and undefined are false.
@@ -108,17 +127,30 @@ class Value {
   std::string_view type_name() const;
 
  private:
+  struct ListBox;
+  struct DictBox;
+  static std::shared_ptr<const ListBox> MakeListBox(List list, bool tuple);
+  static std::shared_ptr<DictBox> MakeDictBox(Dict dict, bool is_namespace);
+  explicit Value(std::shared_ptr<const ListBox> box) : data_(std::move(box)) {}
+  explicit Value(std::shared_ptr<DictBox> box) : data_(std::move(box)) {}
+
   std::variant<std::monostate,
                std::shared_ptr<const Undefined>,
                bool,
                std::int64_t,
                double,
                std::shared_ptr<const std::string>,
-               std::shared_ptr<List>,
-               std::shared_ptr<Dict>,
+               std::shared_ptr<const ListBox>,
+               std::shared_ptr<DictBox>,
                std::shared_ptr<const Function>>
       data_;
 };
+
+/// The key under which a Dict keeps `key`: strings as they are; integers, floats and none as a byte
+/// that no text has (0xFF) and the number. Empty for what cannot be a key here.
+std::optional<std::string> DictKey(const Value& key);
+/// The value whose DictKey is `key`.
+Value DictKeyValue(std::string_view key);
 
 /// Python's repr of a float: the shortest digits that read back the same.
 std::string FloatRepr(double value);
@@ -129,6 +161,8 @@ struct JsonOptions {
   std::string item_separator = ", ";
   std::string key_separator = ": ";
   bool sort_keys = false;
+  bool ensure_ascii = false;
+  std::string indent_text;  // in place of `indent` blanks, when not empty
 };
 /// Errors: kInvalidArgument for what JSON cannot hold (undefined, callables).
 StatusOr<std::string> ToJson(const Value& value, const JsonOptions& options);

@@ -97,6 +97,12 @@ TEST_F(TemplateTest, PublicTemplatesRenderAsJinja2DoesIt) {
     GTEST_SKIP() << "public templates are not beside this checkout (" << folder << ")";
   for (const auto& file : Goldens().at("files").as_object()) {
     for (const auto& chat : file.value().as_object()) {
+      // Differences by design (docs/templates.md): `safe` makes no markup that escapes what is
+      // added to it, and what `map` gives is a list that tojson can write.
+      const bool tools = chat.key() == "tools" || chat.key() == "tool_result";
+      if (tools && (file.key() == "llama-cpp-deepseek-r1.jinja" ||
+                    file.key() == "meetkai-functionary-medium-v3.1.jinja"))
+        continue;
       Dict variables = FromJson(Goldens().at("chats").at(chat.key())).as_dict();
       variables.emplace_back("bos_token", "<s>");
       variables.emplace_back("eos_token", "</s>");
@@ -123,6 +129,34 @@ TEST_F(TemplateTest, LimitsStopEndlessTemplates) {
   };
   for (const char* source : endless)
     EXPECT_EQ(RenderSource(source, none).status().code(), StatusCode::kResourceExhausted) << source;
+}
+
+TEST_F(TemplateTest, OnlyNamespacesCanBeAssignedTo) {
+  const Value variables{Dict{{"d", Dict{{"a", 0}}}}};
+  EXPECT_FALSE(RenderSource("{% set d.a = 1 %}", variables).ok());
+  EXPECT_EQ(variables.Find("d")->Find("a")->as_int(), 0);
+  EXPECT_FALSE(RenderSource("{% set ns = namespace() %}{% set ns.x = ns %}", variables).ok());
+  EXPECT_FALSE(
+      RenderSource("{% set ns = namespace() %}{% set ns.x = [{'a': ns}] %}", variables).ok());
+  EXPECT_FALSE(RenderSource("{% set ns = namespace() %}{% set ns.x = range %}", variables).ok());
+  EXPECT_EQ(RenderSource("{{ namespace(a=1) is mapping }}", variables).value(), "False");
+}
+
+TEST_F(TemplateTest, KeysNeedNotBeStrings) {
+  const Value none{Dict{}};
+  EXPECT_EQ(
+      RenderSource("{% set d = {0: 'a', 512: 'b', none: 'c', 1.5: 'd'} %}{{ d[512] }}{{ d[0] }}"
+                   "{{ d[none] }}{{ d.get(1.5) }}{{ d['0'] }} {{ d }} {{ 0 in d }}"
+                   "{% for k, v in d.items() %} {{ k }}{% endfor %}",
+                   none)
+          .value(),
+      "bacd {0: 'a', 512: 'b', None: 'c', 1.5: 'd'} True 0 512 None 1.5");
+}
+
+TEST_F(TemplateTest, NestedEmptyLoopsStop) {
+  const std::string loops =
+      "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
+  EXPECT_EQ(RenderSource(loops, Value(Dict{})).status().code(), StatusCode::kResourceExhausted);
 }
 
 TEST_F(TemplateTest, SyntaxErrorsNameTheLine) {
