@@ -13,7 +13,7 @@ using ast::StmtKind;
 
 // Of expressions in each other, through macros too: bounds the stack.
 constexpr int kMaxEvaluationDepth = 600;
-constexpr std::int64_t kTurnSteps = 8;  // of a loop, which makes its variable `loop` anew
+constexpr std::int64_t kTurnSteps = 8;       // of a loop, which makes its variable `loop` anew
 constexpr std::int64_t kMaxRange = 100'000;  // jinja2's sandbox has the same
 
 StatusOr<Value> Range(const Arguments& arguments) {
