@@ -16,8 +16,8 @@ for folder in "${threaded[@]}"; do
 done
 
 cmake --preset asan >/dev/null
-cmake --build build/asan -j "${JOBS:-$(nproc)}" --target kernels_test exec_test engine_test server_test app_test
-for folder in kernels exec engine server app; do
+cmake --build build/asan -j "${JOBS:-$(nproc)}" --target text_test api_test kernels_test exec_test engine_test server_test app_test
+for folder in text api kernels exec engine server app; do
   echo "address sanitizer: $folder"
   "build/asan/tests/$folder/${folder}_test" --gtest_brief=1
 done
