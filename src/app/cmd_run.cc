@@ -5,11 +5,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <string>
+#include <utility>
 
-#include "app/chat_session.h"
+#include "app/chat.h"
 #include "app/command.h"
 #include "app/line_editor.h"
 #include "app/load_engine.h"
@@ -32,15 +34,15 @@ void PrintFigures(const ChatAnswer& answer) {
   const auto seconds = [](std::chrono::nanoseconds time) {
     return std::chrono::duration<double>(time).count();
   };
-  const double decode = seconds(answer.timings.total - answer.timings.time_to_first);
-  const int later = answer.usage.completion_tokens - 1;
+  const double decode = seconds(answer.total - answer.time_to_first);
+  const int later = answer.completion_tokens - 1;
   fmt::print(
       stderr,
       "[{} prompt tokens ({} known), first token after {:.0f} ms, {} tokens at {:.1f} tok/s]\n",
-      answer.usage.prompt_tokens,
-      answer.usage.cached_prompt_tokens,
-      seconds(answer.timings.time_to_first) * 1e3,
-      answer.usage.completion_tokens,
+      answer.prompt_tokens,
+      answer.cached_prompt_tokens,
+      seconds(answer.time_to_first) * 1e3,
+      answer.completion_tokens,
       decode > 0 && later > 0 ? later / decode : 0.0);
 }
 
@@ -54,6 +56,14 @@ class RunCommand final : public Command {
                .help = "one message to answer; without it, lines from the terminal, or all that "
                        "comes through a pipe as one message",
                .target = &prompt_});
+    table.Add({.name = "url",
+               .help = "talk to a running server instead of loading a model: holmes run --url "
+                       "http://127.0.0.1:8000 [PROMPT]",
+               .target = &url_});
+    table.Add({.name = "api-key",
+               .value_name = "KEY",
+               .help = "of the server at --url",
+               .target = &api_key_});
     table.Add({.name = "system", .help = "the system message", .target = &chat_.system});
     table.Add({.name = "temperature",
                .help = "of sampling; 0 always takes the likeliest token",
@@ -77,13 +87,24 @@ class RunCommand final : public Command {
   }
 
   Status Run() override {
-    const bool interactive = prompt_.empty() && IsTerminal(STDIN_FILENO);
-    if (prompt_.empty() && !interactive) HOLMES_RETURN_IF_ERROR(ReadPipe());
-    load_.max_sequences = 1;
+    if (!url_.empty()) {
+      if (!prompt_.empty())
+        return base::InvalidArgumentError("with --url, give one argument: the prompt");
+      prompt_ = std::exchange(load_.model, "");  // no model is loaded here
+    }
+    if (prompt_.empty() && !IsTerminal(STDIN_FILENO)) HOLMES_RETURN_IF_ERROR(ReadPipe());
     SignalWatch signals({SIGINT});
+    if (!url_.empty()) {
+      HOLMES_ASSIGN_OR_RETURN(
+          const std::unique_ptr<AnswerSource> source,
+          MakeUrlSource({.url = url_, .api_key = api_key_, .model = load_.model_name}, chat_));
+      return Talk(*source, signals, url_);
+    }
+    load_.max_sequences = 1;
     HOLMES_ASSIGN_OR_RETURN(const LoadedModel loaded, LoadEngine(load_));
-    ChatSession session(*loaded.engine, chat_);
-    return interactive ? Converse(session, signals, loaded) : AnswerOnce(session, signals);
+    const std::unique_ptr<AnswerSource> source = MakeEngineSource(*loaded.engine, chat_);
+    return Talk(
+        *source, signals, fmt::format("{} on {}", loaded.engine->model().name, loaded.device));
   }
 
  private:
@@ -97,28 +118,29 @@ class RunCommand final : public Command {
     return OkStatus();
   }
 
-  /// Ctrl-C ends the answer and nothing else.
-  StatusOr<ChatAnswer> Ask(ChatSession& session, SignalWatch& signals, std::string_view message) {
-    signals.OnSignal([&session](int) { session.Stop(); });
-    StatusOr<ChatAnswer> answer = session.Ask(message, &Print);
-    signals.OnSignal(nullptr);
-    if (!answer.ok()) return answer;
-    Print("\n");
-    if (stats_) PrintFigures(*answer);
-    return answer;
-  }
-
-  Status AnswerOnce(ChatSession& session, SignalWatch& signals) {
-    HOLMES_ASSIGN_OR_RETURN(const ChatAnswer answer, Ask(session, signals, prompt_));
+  Status Talk(AnswerSource& source, SignalWatch& signals, const std::string& partner) {
+    ChatSession session(source, chat_.system);
+    // Ctrl-C ends the answer and nothing else.
+    const auto ask = [&](std::string_view message) -> StatusOr<ChatAnswer> {
+      signals.OnSignal([&source](int) { source.Stop(); });
+      StatusOr<ChatAnswer> answer = session.Ask(message, &Print);
+      signals.OnSignal(nullptr);
+      if (!answer.ok()) return answer;
+      Print("\n");
+      if (stats_) PrintFigures(*answer);
+      return answer;
+    };
+    if (prompt_.empty()) return Converse(session, ask, partner);
+    HOLMES_ASSIGN_OR_RETURN(const ChatAnswer answer, ask(prompt_));
     return answer.stopped ? base::CancelledError("") : OkStatus();
   }
 
-  Status Converse(ChatSession& session, SignalWatch& signals, const LoadedModel& loaded) {
+  static Status Converse(ChatSession& session,
+                         const std::function<StatusOr<ChatAnswer>(std::string_view)>& ask,
+                         const std::string& partner) {
     fmt::print(
-        "{} on {}. /clear forgets the conversation, /exit or Ctrl-D leaves, Ctrl-C stops an "
-        "answer.\n",
-        loaded.engine->model().name,
-        loaded.device);
+        "{}. /clear forgets the conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer.\n",
+        partner);
     LineEditor editor("> ", DefaultHistoryPath());
     while (const std::optional<LineEditor::Line> line = editor.Read()) {
       if (line->interrupted) continue;
@@ -127,7 +149,7 @@ class RunCommand final : public Command {
         if (!DoCommand(line->text, session)) break;
         continue;
       }
-      const StatusOr<ChatAnswer> answer = Ask(session, signals, line->text);
+      const StatusOr<ChatAnswer> answer = ask(line->text);
       if (!answer.ok()) fmt::print(stderr, "{}\n", answer.status().message());
     }
     return OkStatus();
@@ -153,6 +175,8 @@ class RunCommand final : public Command {
   LoadOptions load_;
   ChatOptions chat_;
   std::string prompt_;
+  std::string url_;
+  std::string api_key_;
   bool stats_ = false;
 };
 

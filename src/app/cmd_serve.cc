@@ -175,7 +175,7 @@ class ServeCommand final : public Command {
         url,
         key,
         model.name);
-    fmt::print("{} run '{}'\n\n", OwnPath(), load_.model);
+    fmt::print("{} run --url {}\n\n", OwnPath(), url);
     std::fflush(stdout);
   }
 
