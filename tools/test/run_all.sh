@@ -32,6 +32,6 @@ for folder in "${sanitized[@]}"; do
   "build/asan/tests/$folder/${folder}_test" --gtest_brief=1
 done
 
-step "HTTP tests with the official client"
-.venv/bin/python -m pytest -q -p no:cacheprovider tests/http
+step "The program: HTTP with the official client, terminal"
+.venv/bin/python -m pytest -q -p no:cacheprovider tests/http tests/terminal
 step "Done"
