@@ -2,15 +2,18 @@
 # make test:  install, build and run every test.
 # make check-deep: what takes longer (thread sanitizer, long fuzzing). make format: lay the sources out.
 
-PORT ?= 8000
+# make serve PORT=9000; any other option as its variable: HOLMES_CONTEXT=2048 make serve (holmes serve --help).
+PORT ?=
 FUZZ_SECONDS ?= 10
 JOBS ?= $(shell nproc)
 
 .PHONY: serve test check-deep build format format-check
 
 serve: build
-	@model=$$(tools/setup/python_env.sh serve && .venv/bin/python tools/models/fetch_smollm2.py) && \
-	  exec build/serve/src/app/holmes serve "$$model" --port $(PORT) --model-name SmolLM2-135M-Instruct
+	@tools/setup/python_env.sh serve
+	@model=$$(.venv/bin/python tools/models/fetch_smollm2.py) && \
+	  HOLMES_MODEL_NAME="$${HOLMES_MODEL_NAME:-SmolLM2-135M-Instruct}" HOLMES_EXAMPLE_PYTHON="$${HOLMES_EXAMPLE_PYTHON:-.venv/bin/python}" \
+	  exec build/serve/src/app/holmes serve "$$model" $(if $(PORT),--port $(PORT))
 
 # Ninja does nothing where nothing has changed; configuring runs only without a build folder.
 build:

@@ -22,8 +22,39 @@ if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || { echo "holmes: packages are missing (${missing[*]}); run as root or install sudo" >&2; exit 1; }
   sudo=(sudo)
 fi
+
+# Shows apt's status lines (APT::Status-Fd: "kind:item:percent:text"; first half of the bar downloading, second installing) and keeps all others in
+# the file $1: a bar on a terminal, else a line every tenth.
+show_progress() {
+  local line kind item percent text shown=-1 filled
+  local full='##############################' empty='..............................'
+  while IFS= read -r line; do
+    IFS=: read -r kind item percent text <<<"$line"
+    case $kind in
+      dlstatus) percent=$((${percent%%.*} / 2)) text='downloading' ;;
+      pmstatus) percent=$((50 + ${percent%%.*} / 2)) text="installing $item" ;;
+      *) echo "$line" >>"$1" && continue ;;
+    esac
+    if [ -t 2 ]; then
+      [ "$percent" = "$shown" ] && continue
+      filled=$((percent * 30 / 100))
+      printf '\rpackages [%s%s] %3d %% %.40s\033[K' "${full:0:filled}" "${empty:filled}" "$percent" "$text" >&2
+    else
+      [ $((percent / 10)) -le $((shown / 10)) ] && [ "$shown" -ge 0 ] && continue
+      echo "holmes: packages $percent %, $text" >&2
+    fi
+    shown=$percent
+  done
+  if [ -t 2 ] && [ "$shown" -ge 0 ]; then echo >&2; fi
+}
+
 echo "holmes: installing ${#missing[@]} Debian packages: ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
 "${sudo[@]}" apt-get update -qq || { echo "holmes: apt-get update failed; is this machine online?" >&2; exit 1; }
-"${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
-  { echo "holmes: apt-get could not install: ${missing[*]}" >&2; exit 1; }
+log=$(mktemp)
+if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o APT::Status-Fd=1 "${missing[@]}" 2>&1 </dev/null |
+    show_progress "$log"; then
+  tail -n 20 "$log" >&2
+  echo "holmes: apt-get could not install: ${missing[*]}" >&2
+  exit 1
+fi
+rm -f "$log"
