@@ -1,11 +1,8 @@
 #include "text/byte_level_bpe.h"
 
 #include <fmt/format.h>
-#include <utf8proc.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <queue>
+#include <utility>
 
 #include "text/byte_alphabet.h"
 #include "text/utf8.h"
@@ -13,31 +10,11 @@
 namespace holmes::text {
 namespace {
 
-std::uint64_t PairKey(TokenId left, TokenId right) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
-         static_cast<std::uint32_t>(right);
-}
+constexpr std::size_t kMaxMerges = std::size_t{1} << 26;
 
-bool IsAscii(std::string_view text) {
-  return std::all_of(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
-/// The text in the normal form that the vocabulary was made with. Input is valid UTF-8, so only
-/// memory could fail it; then it stays as it is.
-std::string Normalize(std::string_view text, const std::string& form) {
-  if (form.empty() || IsAscii(text)) return std::string(text);
-  const int compat = form == "NFKC" ? UTF8PROC_COMPAT : 0;
-  utf8proc_uint8_t* result = nullptr;
-  const utf8proc_ssize_t length =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()),
-                   &result,
-                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | compat));
-  if (length < 0) return std::string(text);
-  std::string out(reinterpret_cast<const char*>(result), static_cast<std::size_t>(length));
-  std::free(result);
-  return out;
+NormalForm FormByName(std::string_view name) {
+  if (name == "NFC") return NormalForm::kNfc;
+  return name == "NFKC" ? NormalForm::kNfkc : NormalForm::kNone;
 }
 
 }  // namespace
@@ -57,6 +34,7 @@ StatusOr<std::unique_ptr<const Tokenizer>> ByteLevelBpe::Create(VocabSpec spec) 
   std::unique_ptr<ByteLevelBpe> out(new ByteLevelBpe(std::move(spec)));
   HOLMES_RETURN_IF_ERROR(out->BuildTables());
   HOLMES_RETURN_IF_ERROR(out->AddMerges());
+  out->form_ = FormByName(out->spec_.normalization);
   HOLMES_ASSIGN_OR_RETURN(out->pre_tokenizer_, PreTokenizer::Create(out->spec_.pre_tokenizer));
   return std::unique_ptr<const Tokenizer>(std::move(out));
 }
@@ -105,7 +83,11 @@ Status ByteLevelBpe::AddMerges() {
   id_of_text.reserve(spec_.tokens.size());
   for (std::size_t i = 0; i < spec_.tokens.size(); ++i)
     id_of_text.try_emplace(spec_.tokens[i], static_cast<TokenId>(i));
-  merges_.reserve(spec_.merges.size());
+  if (spec_.merges.size() > kMaxMerges) {
+    return base::InvalidArgumentError(fmt::format(
+        "the vocabulary has {} merges; {} are allowed", spec_.merges.size(), kMaxMerges));
+  }
+  merges_ = MergeTable(spec_.merges.size());
   for (std::size_t rank = 0; rank < spec_.merges.size(); ++rank) {
     const auto& [left, right] = spec_.merges[rank];
     const auto left_id = id_of_text.find(left);
@@ -118,15 +100,10 @@ Status ByteLevelBpe::AddMerges() {
           left,
           right));
     }
-    merges_.try_emplace(PairKey(left_id->second, right_id->second),
-                        Merge{static_cast<int>(rank), result->second});
+    merges_.Insert(
+        left_id->second, right_id->second, static_cast<std::int32_t>(rank), result->second);
   }
   return OkStatus();
-}
-
-const ByteLevelBpe::Merge* ByteLevelBpe::FindMerge(TokenId left, TokenId right) const {
-  const auto found = merges_.find(PairKey(left, right));
-  return found == merges_.end() ? nullptr : &found->second;
 }
 
 std::vector<TokenId> ByteLevelBpe::Encode(std::string_view utf8,
@@ -153,15 +130,18 @@ std::vector<TokenId> ByteLevelBpe::Encode(std::string_view utf8,
 }
 
 void ByteLevelBpe::EncodeText(std::string_view text, std::vector<TokenId>& out) const {
-  std::string prepared = Normalize(text, spec_.normalization);
+  std::string prepared = Normalize(text, form_);
   if (spec_.add_space_prefix && !prepared.empty() && prepared[0] != ' ')
     prepared.insert(prepared.begin(), ' ');
   std::vector<std::string_view> pieces;
   pre_tokenizer_->Split(prepared, pieces);
-  for (const std::string_view piece : pieces) EncodePiece(piece, out);
+  std::vector<TokenId> symbols;
+  for (const std::string_view piece : pieces) EncodePiece(piece, symbols, out);
 }
 
-void ByteLevelBpe::EncodePiece(std::string_view piece, std::vector<TokenId>& out) const {
+void ByteLevelBpe::EncodePiece(std::string_view piece,
+                               std::vector<TokenId>& symbols,
+                               std::vector<TokenId>& out) const {
   if (spec_.ignore_merges || piece.size() == 1) {
     const auto whole = id_of_bytes_.find(piece);
     if (whole != id_of_bytes_.end()) {
@@ -169,61 +149,13 @@ void ByteLevelBpe::EncodePiece(std::string_view piece, std::vector<TokenId>& out
       return;
     }
   }
-  // A doubly linked list of symbols; a heap of the merges that neighbours allow, lowest rank first,
-  // leftmost of equals. An entry is stale when its neighbours have changed since.
-  struct Symbol {
-    TokenId id;
-    int previous;
-    int next;
-  };
-  struct Candidate {
-    int rank;
-    int left;
-    TokenId left_id, right_id, result;
-    bool operator>(const Candidate& other) const {
-      return rank != other.rank ? rank > other.rank : left > other.left;
-    }
-  };
-  std::vector<Symbol> symbols;
-  symbols.reserve(piece.size());
+  symbols.clear();
   for (const char c : piece) {
     const TokenId id = id_of_byte_[static_cast<unsigned char>(c)];
-    if (id < 0) continue;
-    const int at = static_cast<int>(symbols.size());
-    symbols.push_back({id, at - 1, at + 1});
+    if (id >= 0) symbols.push_back(id);
   }
-  if (symbols.empty()) return;
-  symbols.back().next = -1;
-  std::vector<Candidate> storage;
-  storage.reserve(symbols.size());
-  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> heap(std::greater<>{},
-                                                                              std::move(storage));
-  const auto offer = [&](int left) {
-    if (left < 0) return;
-    const int right = symbols[static_cast<std::size_t>(left)].next;
-    if (right < 0) return;
-    const TokenId left_id = symbols[static_cast<std::size_t>(left)].id;
-    const TokenId right_id = symbols[static_cast<std::size_t>(right)].id;
-    if (const Merge* merge = FindMerge(left_id, right_id))
-      heap.push({merge->rank, left, left_id, right_id, merge->result});
-  };
-  for (int i = 0; i + 1 < static_cast<int>(symbols.size()); ++i) offer(i);
-  while (!heap.empty()) {
-    const Candidate best = heap.top();
-    heap.pop();
-    Symbol& left = symbols[static_cast<std::size_t>(best.left)];
-    if (left.id != best.left_id || left.next < 0) continue;
-    Symbol& right = symbols[static_cast<std::size_t>(left.next)];
-    if (right.id != best.right_id) continue;
-    left.id = best.result;
-    right.id = -1;  // gone
-    left.next = right.next;
-    if (left.next >= 0) symbols[static_cast<std::size_t>(left.next)].previous = best.left;
-    offer(left.previous);
-    offer(best.left);
-  }
-  for (int i = 0; i >= 0; i = symbols[static_cast<std::size_t>(i)].next)
-    out.push_back(symbols[static_cast<std::size_t>(i)].id);
+  merges_.Apply(symbols);
+  out.insert(out.end(), symbols.begin(), symbols.end());
 }
 
 std::string_view ByteLevelBpe::TokenBytes(TokenId id) const {

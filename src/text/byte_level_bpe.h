@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "text/added_tokens.h"
+#include "text/merge_table.h"
+#include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer.h"
 
@@ -25,23 +27,22 @@ class ByteLevelBpe final : public Tokenizer {
   bool IsSpecial(TokenId id) const override;
 
  private:
-  struct Merge {
-    int rank;
-    TokenId result;
-  };
   explicit ByteLevelBpe(VocabSpec spec);
   Status BuildTables();
   Status AddMerges();
   void EncodeText(std::string_view text, std::vector<TokenId>& out) const;
-  void EncodePiece(std::string_view piece, std::vector<TokenId>& out) const;
-  const Merge* FindMerge(TokenId left, TokenId right) const;
+  /// `symbols` is scratch memory.
+  void EncodePiece(std::string_view piece,
+                   std::vector<TokenId>& symbols,
+                   std::vector<TokenId>& out) const;
 
   std::vector<std::string> bytes_;  // of each token
   std::vector<bool> special_;
   std::unordered_map<std::string_view, TokenId>
       id_of_bytes_;  // views into bytes_; ordinary tokens only
   std::array<TokenId, 256> id_of_byte_{};
-  std::unordered_map<std::uint64_t, Merge> merges_;  // by (left id, right id)
+  MergeTable merges_;
+  NormalForm form_ = NormalForm::kNone;
   std::unique_ptr<const PreTokenizer> pre_tokenizer_;
   std::unique_ptr<const AddedTokenMatcher> added_;
 };

@@ -81,17 +81,28 @@ std::string Utf8Stream::Push(std::string_view bytes) {
     const Utf8Step step = NextUtf8(left);
     if (step.kind == Utf8Step::Kind::kIncomplete) break;
     const auto length = static_cast<std::size_t>(step.length);
-    out += step.kind == Utf8Step::Kind::kCharacter ? left.substr(0, length) : kReplacement;
+    if (step.kind == Utf8Step::Kind::kCharacter) {
+      out += left.substr(0, length);
+    } else if (length > num_primed_) {
+      out += kReplacement;
+    }
+    num_primed_ = 0;
     left.remove_prefix(length);
   }
-  pending_ = std::string(left);
+  pending_.erase(0, pending_.size() - left.size());
   return out;
 }
 
 std::string Utf8Stream::Flush() {
-  if (pending_.empty()) return "";
+  const bool is_new = pending_.size() > num_primed_;
   pending_.clear();
-  return std::string(kReplacement);
+  num_primed_ = 0;
+  return std::string(is_new ? kReplacement : std::string_view());
+}
+
+void Utf8Stream::Prime(std::string_view bytes) {
+  static_cast<void>(Push(bytes));
+  num_primed_ = pending_.size();
 }
 
 }  // namespace holmes::text

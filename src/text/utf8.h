@@ -1,6 +1,7 @@
 /// UTF-8 as Python's codec reads it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -39,8 +40,13 @@ class Utf8Stream {
   std::string Flush();
   bool holds_bytes() const { return !pending_.empty(); }
 
+  /// Begins behind `bytes`, whose text nobody wants: only a character that they leave incomplete is
+  /// kept, to come out when it is completed. Its U+FFFD does not come out otherwise. Call first.
+  void Prime(std::string_view bytes);
+
  private:
   std::string pending_;
+  std::size_t num_primed_ = 0;  // how many bytes of pending_ come from Prime
 };
 
 }  // namespace holmes::text

@@ -30,7 +30,7 @@ struct PreTokenStep {
   enum class Kind : std::uint8_t { kRegexIsolated, kRegexRemoved, kDigitsIndividual, kByteLevel };
   Kind kind = Kind::kRegexIsolated;
   /// For the regex kinds: every match becomes a piece and what lies between matches does too
-  /// (isolated). PCRE2 syntax.
+  /// (isolated). Syntax and meaning as in the `tokenizers` library (see text/regex.h).
   std::string pattern;
 };
 

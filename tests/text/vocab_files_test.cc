@@ -68,7 +68,7 @@ TEST_P(VocabFileTest, GivesExactlyTheListedIds) {
 
 INSTANTIATE_TEST_SUITE_P(Files,
                          VocabFileTest,
-                         testing::Values("gpt-2", "llama-bpe", "qwen2"),
+                         testing::Values("gpt-2", "llama-bpe", "qwen2", "deepseek-llm"),
                          [](const auto& test) {
                            std::string name = test.param;
                            for (char& c : name) c = c == '-' ? '_' : c;
