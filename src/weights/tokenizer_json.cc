@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 
+#include "text/byte_alphabet.h"
 #include "weights/json_file.h"
 
 namespace holmes::weights {
@@ -14,13 +16,17 @@ using text::PreTokenStep;
 using text::VocabSpec;
 
 constexpr std::int64_t kMaxTokens = 1 << 24;
+/// Ids that no token has cost memory, so a file may name only so many beyond its tokens.
+constexpr std::int64_t kMaxUnusedIds = 1 << 16;
 
 Status Bad(std::string message) {
   return base::DataLossError("tokenizer.json: " + std::move(message));
 }
 Status Unsupported(std::string_view what, std::string_view name) {
-  return base::UnimplementedError(fmt::format(
-      "tokenizer.json: {} '{}' is not supported; byte-level BPE pipelines are", what, name));
+  return base::UnimplementedError(
+      fmt::format("tokenizer.json: {} '{}' is not supported; byte-level BPE pipelines are",
+                  what,
+                  name.substr(0, 80)));
 }
 
 const json::value* Member(const json::value& object, std::string_view key) {
@@ -56,20 +62,38 @@ class Reader {
   explicit Reader(const json::value& root) : root_(root) {}
 
   StatusOr<VocabSpec> Read() {
+    HOLMES_RETURN_IF_ERROR(SetIdLimit());
     HOLMES_RETURN_IF_ERROR(ReadModel());
     HOLMES_RETURN_IF_ERROR(ReadAddedTokens());
     HOLMES_RETURN_IF_ERROR(ReadNormalizer());
     HOLMES_RETURN_IF_ERROR(ReadPreTokenizer());
     HOLMES_RETURN_IF_ERROR(ReadPostProcessor());
+    HOLMES_RETURN_IF_ERROR(CheckDecoder());
     return std::move(spec_);
   }
 
  private:
+  /// Ids may have gaps that added tokens fill, so the largest may exceed the count, but not wildly.
+  Status SetIdLimit() {
+    const json::value* model = Member(root_, "model");
+    const json::value* vocab = model == nullptr ? nullptr : Member(*model, "vocab");
+    if (vocab == nullptr || !vocab->is_object()) return Bad("'model.vocab' is not an object");
+    const json::value* added = Member(root_, "added_tokens");
+    const std::size_t num_tokens =
+        vocab->get_object().size() +
+        (added != nullptr && added->is_array() ? added->get_array().size() : 0);
+    id_limit_ = std::min(kMaxTokens, static_cast<std::int64_t>(num_tokens) + kMaxUnusedIds);
+    return OkStatus();
+  }
+
   StatusOr<TokenId> Id(const json::value& value, std::string_view what) const {
     const auto id = AsCount(value);
-    if (!id || *id >= kMaxTokens)
-      return Bad(fmt::format(
-          "{} has the id {}; 0 to {} are allowed", what, json::serialize(value), kMaxTokens - 1));
+    if (!id || *id >= id_limit_) {
+      return Bad(fmt::format("{} has the id {}; 0 to {} are allowed",
+                             what,
+                             json::serialize(value).substr(0, 40),
+                             id_limit_ - 1));
+    }
     return static_cast<TokenId>(*id);
   }
 
@@ -97,16 +121,18 @@ class Reader {
     for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (!TextOf(*model, affix).empty()) return Unsupported("the model option", affix);
     }
+    const json::value* dropout = Member(*model, "dropout");
+    if (dropout != nullptr && AsNumber(*dropout) != 0.0)
+      return Unsupported("the model option", "dropout");
     spec_.ignore_merges = FlagOf(*model, "ignore_merges");
-    const json::value* vocab = Member(*model, "vocab");
-    if (vocab == nullptr || !vocab->is_object()) return Bad("'model.vocab' is not an object");
-    // Ids may have gaps that added tokens fill, so the largest may exceed the count, but not
-    // wildly.
+    const json::value* vocab = Member(*model, "vocab");  // an object: SetIdLimit has looked
     for (const auto& item : vocab->get_object()) {
       HOLMES_ASSIGN_OR_RETURN(const TokenId id,
                               Id(item.value(), fmt::format("'{}'", std::string_view(item.key()))));
       HOLMES_RETURN_IF_ERROR(Place(id, std::string(item.key())));
     }
+    if (FlagOf(*model, "fuse_unk") && !HasAllBytes(vocab->get_object()))
+      return Unsupported("without a token for every byte, the model option", "fuse_unk");
     if (const std::string unk = TextOf(*model, "unk_token"); !unk.empty()) {
       const json::value* id = vocab->get_object().if_contains(unk);
       if (id != nullptr) {
@@ -116,12 +142,19 @@ class Reader {
     return ReadMerges(Member(*model, "merges"));
   }
 
+  static bool HasAllBytes(const json::object& vocab) {
+    const auto& bytes = text::ByteAlphabet();
+    return std::all_of(
+        bytes.begin(), bytes.end(), [&](const auto& token) { return vocab.contains(token); });
+  }
+
   Status ReadMerges(const json::value* merges) {
     if (merges == nullptr || !merges->is_array()) return Bad("'model.merges' is not an array");
     spec_.merges.reserve(merges->get_array().size());
     for (const json::value& merge : merges->get_array()) {
       if (merge.is_string()) {
         const std::string_view line = merge.get_string();
+        if (line.starts_with("#version")) continue;  // the first line of a merges.txt
         const std::size_t space = line.find(' ');
         if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
             line.find(' ', space + 1) != std::string_view::npos) {
@@ -184,9 +217,13 @@ class Reader {
     bool byte_level = false;
     for (const json::value* step : steps) {
       const std::string type = TextOf(*step, "type");
+      // Later steps would see the byte alphabet, not the text.
+      if (byte_level) return Unsupported("a pre_tokenizer after ByteLevel,", type);
       if (type == "ByteLevel") {
         byte_level = true;
         spec_.add_space_prefix = FlagOf(*step, "add_prefix_space");
+        if (spec_.add_space_prefix && step != steps.front())
+          return Unsupported("behind another pre_tokenizer, ByteLevel's", "add_prefix_space");
         const json::value* regex = Member(*step, "use_regex");
         if (regex == nullptr || !regex->is_bool() || regex->get_bool())
           spec_.pre_tokenizer.push_back({PreTokenStep::Kind::kByteLevel, ""});
@@ -262,7 +299,21 @@ class Reader {
     return OkStatus();
   }
 
+  /// Decoding is the byte alphabet read backwards, whether the file says so or nothing.
+  Status CheckDecoder() const {
+    const json::value* decoder = Member(root_, "decoder");
+    if (decoder == nullptr) return OkStatus();
+    std::vector<const json::value*> steps;
+    Flatten(*decoder, "decoders", 0, steps);
+    for (const json::value* step : steps) {
+      const std::string type = TextOf(*step, "type");
+      if (type != "ByteLevel") return Unsupported("the decoder", type);
+    }
+    return OkStatus();
+  }
+
   const json::value& root_;
+  std::int64_t id_limit_ = 0;
   VocabSpec spec_;
   std::vector<bool> filled_;
 };

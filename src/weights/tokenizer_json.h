@@ -10,9 +10,10 @@
 namespace holmes::weights {
 
 /// Reads byte-level BPE pipelines: normalizer none, NFC or NFKC; pre_tokenizer ByteLevel, Split
-/// (Isolated or Removed), Digits and sequences of them; post_processor ByteLevel or a template that
-/// puts BOS first and EOS last. Errors: kUnimplemented that names another step; kDataLoss for a
-/// field that is missing, of a wrong kind or out of range. Messages have no file name.
+/// (Isolated or Removed), Digits and sequences of them, ByteLevel last; post_processor ByteLevel or
+/// a template that puts BOS first and EOS last; decoder ByteLevel or none. Errors: kUnimplemented
+/// that names another step; kDataLoss for a field that is missing, of a wrong kind or out of range.
+/// Messages have no file name.
 StatusOr<text::VocabSpec> ReadTokenizerJson(std::string_view json);
 
 }  // namespace holmes::weights
