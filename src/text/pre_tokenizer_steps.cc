@@ -10,8 +10,8 @@
 namespace holmes::text {
 namespace {
 
-/// GPT-2's own cut, which a ByteLevel step does by itself.
-constexpr const char* kGpt2 =
+/// How a ByteLevel step cuts by itself.
+constexpr const char* kByteLevelWords =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 bool IsNumber(char32_t code_point) {
@@ -89,7 +89,7 @@ StatusOr<std::unique_ptr<const PreTokenizer>> PreTokenizer::Create(
     CompiledStep out;
     if (step.kind != PreTokenStep::Kind::kDigitsIndividual) {
       const bool byte_level = step.kind == PreTokenStep::Kind::kByteLevel;
-      auto regex = Regex::Compile(byte_level ? kGpt2 : step.pattern);
+      auto regex = Regex::Compile(byte_level ? kByteLevelWords : step.pattern);
       if (!regex.ok()) return regex.status();
       out.regex.emplace(*std::move(regex));
       out.removes_matches = step.kind == PreTokenStep::Kind::kRegexRemoved;
