@@ -18,10 +18,10 @@ class Detokenizer {
   Detokenizer(const Tokenizer& tokenizer, bool skip_special)
       : tokenizer_(tokenizer), skip_special_(skip_special) {}
 
-  /// Says which ids came before (a prompt), so that a character that they leave incomplete is
-  /// completed by what follows. It then comes out whole; none of it was text before. When what
-  /// follows does not complete it, its U+FFFD belongs to the prompt and does not come out. Call
-  /// before the first Push. Cost: a few ids, whatever the prompt's length.
+  /// Says which ids came before (a prompt), whose text was given out elsewhere. A character that
+  /// they leave incomplete comes out whole when what follows completes it; otherwise its U+FFFD
+  /// belongs to the prompt's text. Call before the first Push. Cost: a few ids, whatever the
+  /// prompt's length.
   void Prime(std::span<const TokenId> ids);
 
   /// New whole characters; empty while a character is incomplete or for a special token that is

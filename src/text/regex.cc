@@ -47,7 +47,10 @@ bool Compiles(const std::string& pattern) {
 /// White_Space of Unicode; spelled out because a range is looked up faster than a property.
 constexpr std::string_view kSpaces =
     R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+/// In brackets. Alone, Oniguruma's \w also has six numbers of Latin-1, by a table of its own.
+constexpr std::string_view kWordInBrackets = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr std::string_view kWord =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 
 /// Walks a pattern and rewrites the escapes that differ.
 class Translator {
@@ -61,10 +64,12 @@ class Translator {
         HOLMES_RETURN_IF_ERROR(Escape());
         continue;
       }
-      if (c == '(' && brackets_ == 0) HOLMES_RETURN_IF_ERROR(CheckGroup());
-      // "[]" and "[^]" begin with a literal bracket; "[[:alpha:]]" nests.
-      if (c == '[') ++brackets_;
-      if (c == ']' && brackets_ > 0) --brackets_;
+      if (c == '(' && !in_brackets_) HOLMES_RETURN_IF_ERROR(CheckGroup());
+      // Sets of sets are Ruby's; PCRE2 would read them as characters.
+      if (in_brackets_ && (c == '[' || pattern_.substr(at_, 2) == "&&"))
+        return Refuse("brackets or '&&' inside brackets");
+      if (c == '[') in_brackets_ = true;
+      if (c == ']') in_brackets_ = false;
       out_.push_back(c);
       ++at_;
       if (c == '[') TakeFirstInBrackets();
@@ -81,6 +86,7 @@ class Translator {
                     at_));
   }
 
+  /// "[]" and "[^]" begin with a literal bracket.
   void TakeFirstInBrackets() {
     if (at_ < pattern_.size() && pattern_[at_] == '^') out_.push_back(pattern_[at_++]);
     if (at_ < pattern_.size() && pattern_[at_] == ']') out_.push_back(pattern_[at_++]);
@@ -102,14 +108,14 @@ class Translator {
 
   Status Escape() {
     const char kind = pattern_[at_ + 1];
-    const bool inside = brackets_ > 0;
+    const bool inside = in_brackets_;
     switch (kind) {
       case 's':
         return Put(inside ? std::string(kSpaces) : fmt::format("[{}]", kSpaces));
       case 'S':
         return Put(inside ? R"(\P{White_Space})" : fmt::format("[^{}]", kSpaces));
       case 'w':
-        return Put(inside ? std::string(kWord) : fmt::format("[{}]", kWord));
+        return Put(inside ? std::string(kWordInBrackets) : fmt::format("[{}]", kWord));
       case 'W':
         if (inside) return Refuse("\\W inside brackets");
         return Put(fmt::format("[^{}]", kWord));
@@ -158,7 +164,7 @@ class Translator {
 
   std::string_view pattern_;
   std::size_t at_ = 0;
-  int brackets_ = 0;
+  bool in_brackets_ = false;
   std::string out_;
 };
 

@@ -13,8 +13,8 @@ namespace holmes::text {
 
 /// The pattern in PCRE2's words: \s \w \h and script names mean something else there (\s has
 /// U+180E, \w lacks marks, \h is horizontal space, \p{Han} takes script extensions).
-/// Errors: kUnimplemented for what has no counterpart (\W inside brackets) or could match
-/// backwards or without end (\K, verbs, recursion, callouts, \C).
+/// Errors: kUnimplemented for what has no counterpart (\W or sets inside brackets) or could match
+/// backwards or without end (\K, verbs, recursion, callouts).
 StatusOr<std::string> TranslatePattern(std::string_view pattern);
 
 /// Immutable after Compile; thread-safe.

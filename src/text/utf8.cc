@@ -83,10 +83,10 @@ std::string Utf8Stream::Push(std::string_view bytes) {
     const auto length = static_cast<std::size_t>(step.length);
     if (step.kind == Utf8Step::Kind::kCharacter) {
       out += left.substr(0, length);
-    } else if (length > num_primed_) {
+    } else if (!began_before_) {
       out += kReplacement;
     }
-    num_primed_ = 0;
+    began_before_ = false;
     left.remove_prefix(length);
   }
   pending_.erase(0, pending_.size() - left.size());
@@ -94,15 +94,15 @@ std::string Utf8Stream::Push(std::string_view bytes) {
 }
 
 std::string Utf8Stream::Flush() {
-  const bool is_new = pending_.size() > num_primed_;
+  const bool cut_off = !pending_.empty() && !began_before_;
   pending_.clear();
-  num_primed_ = 0;
-  return std::string(is_new ? kReplacement : std::string_view());
+  began_before_ = false;
+  return std::string(cut_off ? kReplacement : std::string_view());
 }
 
 void Utf8Stream::Prime(std::string_view bytes) {
   static_cast<void>(Push(bytes));
-  num_primed_ = pending_.size();
+  began_before_ = !pending_.empty();
 }
 
 }  // namespace holmes::text

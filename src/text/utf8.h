@@ -40,13 +40,14 @@ class Utf8Stream {
   std::string Flush();
   bool holds_bytes() const { return !pending_.empty(); }
 
-  /// Begins behind `bytes`, whose text nobody wants: only a character that they leave incomplete is
-  /// kept, to come out when it is completed. Its U+FFFD does not come out otherwise. Call first.
+  /// Begins behind `bytes`, whose text was given out elsewhere, an incomplete character at their
+  /// end as U+FFFD. Only that character can still come out, whole, when what follows completes it.
+  /// Call first.
   void Prime(std::string_view bytes);
 
  private:
   std::string pending_;
-  std::size_t num_primed_ = 0;  // how many bytes of pending_ come from Prime
+  bool began_before_ = false;  // pending_ begins with bytes from Prime
 };
 
 }  // namespace holmes::text

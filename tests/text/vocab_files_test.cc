@@ -1,6 +1,7 @@
 // Real vocabularies against the token ids that come with them.
 #include <gtest/gtest.h>
 
+#include <boost/json.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -63,6 +64,28 @@ TEST_P(VocabFileTest, GivesExactlyTheListedIds) {
     if ((*tokenizer)->spec().normalization.empty()) {
       EXPECT_EQ((*tokenizer)->DecodeBytes(got, true), texts[i]);
     }
+  }
+}
+
+// Ids by the `tokenizers` library (tools/goldens/make_smollm2_goldens.py).
+TEST(SmolLm2Test, GivesTheLibrarysIds) {
+  const char* model = std::getenv("HOLMES_TEST_MODEL");
+  if (model == nullptr || !std::string_view(model).ends_with(".gguf"))
+    GTEST_SKIP() << "HOLMES_TEST_MODEL does not name SmolLM2's GGUF file";
+  auto source = weights::ModelSource::Open(model);
+  ASSERT_TRUE(source.ok()) << source.status().ToString();
+  auto spec = (*source)->Vocab();
+  ASSERT_TRUE(spec.ok()) << spec.status().ToString();
+  const auto tokenizer = Tokenizer::Create(*std::move(spec));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+  const boost::json::value goldens = boost::json::parse(
+      ReadAll(std::filesystem::path(HOLMES_TEST_DATA_DIR) / "smollm2_goldens.json"));
+  ASSERT_GT(goldens.as_array().size(), 150U);
+  for (const boost::json::value& golden : goldens.as_array()) {
+    const std::string text(golden.at(0).as_string());
+    const auto want = boost::json::value_to<std::vector<TokenId>>(golden.at(1));
+    EXPECT_EQ((*tokenizer)->Encode(text, {.parse_special = true}), want) << "'" << text << "'";
+    EXPECT_EQ((*tokenizer)->DecodeBytes(want, true), text);
   }
 }
 

@@ -81,6 +81,49 @@ TEST(TokenizerJsonTest, UnsupportedStepsAreNamed) {
   expect(ReadChanged({"pre_tokenizer"}, json::parse(R"({"type": "Metaspace"})")), "Metaspace");
   expect(ReadChanged({"post_processor"}, json::parse(R"({"type": "BertProcessing"})")),
          "BertProcessing");
+  expect(ReadChanged({"decoder"}, json::parse(R"({"type": "WordPiece"})")), "WordPiece");
+  expect(ReadChanged({"model", "dropout"}, 0.1), "dropout");
+  expect(ReadChanged({"pre_tokenizer"}, json::parse(R"({"type": "Sequence", "pretokenizers": [
+                       {"type": "ByteLevel"}, {"type": "Digits", "individual_digits": true}]})")),
+         "Digits");
+  expect(ReadChanged({"pre_tokenizer"}, json::parse(R"({"type": "Sequence", "pretokenizers": [
+                       {"type": "Digits", "individual_digits": true},
+                       {"type": "ByteLevel", "add_prefix_space": true}]})")),
+         "add_prefix_space");
+}
+
+json::value SmallFile(std::string_view vocab, std::string_view merges, std::string_view more = "") {
+  return json::parse(std::string(R"({"pre_tokenizer": {"type": "ByteLevel"}, "model": {"type":)") +
+                     R"("BPE", "vocab": )" + std::string(vocab) + R"(, "merges": )" +
+                     std::string(merges) + std::string(more) + "}}");
+}
+
+TEST(TokenizerJsonTest, AFewTokensDoNotMakeAHugeVocabulary) {
+  EXPECT_TRUE(ReadTokenizerJson(json::serialize(SmallFile(R"({"a": 1000})", "[]"))).ok());
+  const auto spec = ReadTokenizerJson(json::serialize(SmallFile(R"({"a": 16777215})", "[]")));
+  EXPECT_EQ(spec.status().code(), StatusCode::kDataLoss);
+}
+
+TEST(TokenizerJsonTest, UnknownTokensThatFuseAreRefusedUnlessThereAreNone) {
+  const auto spec =
+      ReadTokenizerJson(json::serialize(SmallFile(R"({"a": 0})", "[]", R"(, "fuse_unk": true)")));
+  EXPECT_EQ(spec.status().code(), StatusCode::kUnimplemented);
+  EXPECT_TRUE(ReadChanged({"model", "fuse_unk"}, true).ok());
+}
+
+TEST(TokenizerJsonTest, MergesAreReadAsTheLibraryReadsThem) {
+  // Values from the library: a merge that is listed twice has its last rank; a merges.txt's first
+  // line is no merge.
+  const std::string_view vocab = R"({"a": 0, "b": 1, "c": 2, "ab": 3, "bc": 4})";
+  const auto encode = [&](std::string_view merges) {
+    const auto spec = ReadTokenizerJson(json::serialize(SmallFile(vocab, merges)));
+    EXPECT_TRUE(spec.ok()) << spec.status().ToString();
+    const auto tokenizer = text::Tokenizer::Create(*spec);
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+    return (*tokenizer)->Encode("abc", {});
+  };
+  EXPECT_EQ(encode(R"([["a", "b"], ["b", "c"], ["a", "b"]])"), (std::vector<TokenId>{0, 4}));
+  EXPECT_EQ(encode(R"(["#version: 0.2", "a b"])"), (std::vector<TokenId>{3, 2}));
 }
 
 TEST(TokenizerJsonTest, BrokenFilesAreErrors) {
