@@ -21,6 +21,11 @@ struct CodeFree {
 struct CompileContextFree {
   void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
 };
+struct MatchFree {
+  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+  void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
+};
 using CodePtr = std::unique_ptr<pcre2_code, CodeFree>;
 
 /// `offset` is where compiling stopped.
@@ -179,14 +184,9 @@ struct Regex::Code {
 };
 
 struct Regex::Searcher::Memory {
-  struct Free {
-    void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-    void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-    void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
-  };
-  std::unique_ptr<pcre2_match_data, Free> data{pcre2_match_data_create(1, nullptr)};
-  std::unique_ptr<pcre2_match_context, Free> context{pcre2_match_context_create(nullptr)};
-  std::unique_ptr<pcre2_jit_stack, Free> stack;  // made when PCRE2's own 32 KiB do not do
+  std::unique_ptr<pcre2_match_data, MatchFree> data{pcre2_match_data_create(1, nullptr)};
+  std::unique_ptr<pcre2_match_context, MatchFree> context{pcre2_match_context_create(nullptr)};
+  std::unique_ptr<pcre2_jit_stack, MatchFree> stack;  // made when PCRE2's own 32 KiB do not do
 };
 
 Regex::Regex(std::unique_ptr<Code> code) : code_(std::move(code)) {}
