@@ -73,6 +73,8 @@ class Translator {
       // Sets of sets are Ruby's; PCRE2 would read them as characters.
       if (in_brackets_ && (c == '[' || pattern_.substr(at_, 2) == "&&"))
         return Refuse("brackets or '&&' inside brackets");
+      if (!in_brackets_ && pattern_.substr(at_, 2) == "}+")
+        return Refuse("a '+' on a count, which is possessive in one library only");
       if (c == '[') in_brackets_ = true;
       if (c == ']') in_brackets_ = false;
       out_.push_back(c);
@@ -129,6 +131,12 @@ class Translator {
       case 'H':
         if (inside) return Refuse("\\H inside brackets");
         return Put("[^0-9A-Fa-f]");
+      case 'b':
+        return Put(inside ? "\\b" : WordBoundary());
+      case 'B':
+        return Put(inside ? "\\B" : fmt::format("(?!{})", WordBoundary()));
+      case 'x':
+        return CodePoint();
       case 'p':
       case 'P':
         return Property();
@@ -142,6 +150,20 @@ class Translator {
       default:
         return Put(std::string(pattern_.substr(at_, 2)));
     }
+  }
+
+  static std::string WordBoundary() {
+    return fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWord);
+  }
+
+  /// \x41 or \x{1F600}, as it is: its brace is no count.
+  Status CodePoint() {
+    const std::size_t close = pattern_.find('}', at_);
+    const bool braced = pattern_.substr(at_ + 2, 1) == "{" && close != std::string_view::npos;
+    const std::size_t length = braced ? close + 1 - at_ : 2;
+    out_ += pattern_.substr(at_, length);
+    at_ += length;
+    return OkStatus();
   }
 
   /// The escape of two characters under `at_` becomes `text`.

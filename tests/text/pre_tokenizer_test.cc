@@ -141,6 +141,7 @@ TEST(PreTokenizerTest, PatternsThatCannotWorkAreRefused) {
                               "\\g<1>",
                               "[\\W]",
                               "[[:alpha:]]",
+                              "a{1,2}+",
                               "[a-z&&b]",
                               "[\\H]"})
     EXPECT_EQ(code(pattern), StatusCode::kUnimplemented) << pattern;

@@ -27,7 +27,7 @@ CODER = ["[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", "[\u4e00-\u9fa5\u0800-\u4e00\ua
 NAMED = {"gpt-2": ["bytelevel"], "smollm": ["digits", "bytelevel"], "llama-bpe": [LLAMA3], "qwen2": [QWEN2], "qwen35": [QWEN35], "tekken": [TEKKEN], "gpt-4o": [GPT4O],
          "deepseek-v3": DEEPSEEK3, "deepseek-coder": CODER}
 # Where Ruby's syntax differs from Perl's.
-DIALECT = [r"\w+", r"[\w']+", r"\h+", r"[^\h]+", r"\s", r"[^\s]+", r"\S+", r"^.", r".$", r"\p{Han}+", r"\P{Han}+", r"[\p{Greek}\p{Thai}]+", r"\d{2}", r"a.b|.\r", r"\p{^L}", r"[]a]+"]
+DIALECT = [r"\w+", r"[\w']+", r"\h+", r"[^\h]+", r"\s", r"[^\s]+", r"\S+", r"^.", r".$", r"\p{Han}+", r"\P{Han}+", r"[\p{Greek}\p{Thai}]+", r"\d{2}", r"a.b|.\r", r"\p{^L}", r"[]a]+", r"\b.", r"\w\b", r"\B.", r"\x{4f60}+|\x41", r"a{1,2}|\p{L}{2}"]
 
 
 def step(kind):
