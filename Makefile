@@ -7,7 +7,7 @@ PORT ?=
 FUZZ_SECONDS ?= 10
 JOBS ?= $(shell nproc)
 
-.PHONY: serve test check-deep build format format-check
+.PHONY: serve test check-deep build format format-check tidy
 
 serve: build
 	@tools/setup/python_env.sh serve
@@ -32,3 +32,7 @@ format:
 
 format-check:
 	@git ls-files 'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'bench/*.cc' 'fuzz/*.cc' | xargs clang-format-14 --dry-run -Werror
+
+# make tidy TIDY="src/app src/hub" looks at less.
+tidy:
+	@tools/test/run_tidy.sh $(TIDY)

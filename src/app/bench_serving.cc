@@ -85,7 +85,7 @@ StatusOr<Measured> OneRequest(const ServingBenchOptions& options, int index) {
                              .headers = {{"Content-Type", "application/json"}},
                              .body = Body(options, index)};
   if (!options.api_key.empty())
-    request.headers.emplace_back("Authorization", "Bearer " + options.api_key);
+    request.headers.push_back({"Authorization", "Bearer " + options.api_key});
   const Clock::time_point start = Clock::now();
   Clock::time_point first{};
   Clock::time_point last{};

@@ -175,7 +175,9 @@ Status OptionTable::ReadVariables(const Environment& environment,
   std::vector<std::string> known;
   for (const std::string& name : all_names) known.push_back(VariableOfName(name));
   for (const OptionSpec& spec : specs_) known.push_back(VariableOf(spec));
-  for (const auto& [name, value] : environment) {
+  for (const auto& variable : environment) {
+    const std::string& name = variable.first;  // clang 14 captures no structured bindings
+    const std::string& value = variable.second;
     if (!name.starts_with(kVariablePrefix) || value.empty() || IsTestVariable(name)) continue;
     const auto found = std::find_if(specs_.begin(), specs_.end(), [&](const OptionSpec& spec) {
       return VariableOf(spec) == name;

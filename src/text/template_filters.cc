@@ -188,7 +188,8 @@ Result Map(const Value& input, const Arguments& arguments, RenderBudget& budget)
     const Value* fallback = FindArgument(arguments, 1, "default");
     for (const Value& item : items) {
       Value value = Attribute(item, *attribute);
-      out.push_back(value.is_undefined() && fallback != nullptr ? *fallback : std::move(value));
+      if (value.is_undefined() && fallback != nullptr) value = *fallback;
+      out.push_back(std::move(value));
     }
     return Value(std::move(out));
   }

@@ -8,6 +8,7 @@ import pty
 import select
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
@@ -37,6 +38,7 @@ class Terminal:
         self.output = ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell starts background jobs with it ignored
             os.execve(command[0], command, environment(home))
 
     def expect(self, text):
@@ -55,7 +57,16 @@ class Terminal:
         return before
 
     def type(self, text):
+        """Types at the prompt. libedit shows the prompt a moment before it takes the keys from the terminal's own line editing: that is waited for."""
+        end = time.monotonic() + LIMIT_S
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            assert time.monotonic() < end, "the program reads no keys"
+            time.sleep(0.005)
         os.write(self.fd, text.encode())
+
+    def interrupt(self):
+        """Ctrl-C while an answer comes."""
+        os.write(self.fd, b"\x03")
 
     def end(self):
         """The exit code once the program has ended."""
@@ -109,7 +120,7 @@ def test_ctrl_c_stops_the_answer_and_nothing_else(command, tmp_path):
     terminal.expect("\n")
     while len(terminal.output.strip()) < 20:
         terminal.output += os.read(terminal.fd, 65536).decode("utf-8", "replace")
-    terminal.type("\x03")
+    terminal.interrupt()
     terminal.expect("> ")
     terminal.type("half a line\x03")
     terminal.expect("> ")

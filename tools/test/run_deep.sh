@@ -22,3 +22,4 @@ for folder in text api kernels exec engine server app; do
   "build/asan/tests/$folder/${folder}_test" --gtest_brief=1
 done
 tools/test/run_fuzzers.sh "${FUZZ_SECONDS:-600}"
+tools/test/run_tidy.sh
