@@ -58,6 +58,7 @@ enum class StmtKind {
   kMacro,
   kCallBlock,
   kFilterBlock,
+  kWith,  // a scope of its own: with, block, generation
   kBreak,
   kContinue
 };
@@ -73,10 +74,14 @@ struct Stmt {
   std::string text;                 // kText; the name of a macro
   ExprPtr expr;                     // output, iterable, value, filter chain, call
   ExprPtr condition;                // kFor: filter
-  std::vector<ExprPtr> conditions;  // kIf: one per branch; null = else
+  std::vector<ExprPtr> conditions;  // kIf: one per branch, null = else; kWith: the targets' values
   std::vector<Body> bodies;      // kIf: one per branch; others: bodies[0], kFor's else in bodies[1]
   std::vector<ExprPtr> targets;  // kSet, kFor: kName or kGetAttr (of a namespace)
   std::vector<Parameter> parameters;
+  // Of a macro or call block: which of these its inside names; it takes no such arguments else.
+  bool uses_varargs = false;
+  bool uses_kwargs = false;
+  bool uses_caller = false;
 };
 
 struct Tree {

@@ -67,6 +67,9 @@ StatusOr<Value> GetSlice(const Value& object,
 StatusOr<List> Iterate(const Value& value);
 StatusOr<std::int64_t> Length(const Value& value);
 
+/// Changes the key's value or appends it.
+void SetKey(Dict& dict, const std::string& key, Value value);
+
 /// The argument at `index` or by name; null when not given.
 const Value* FindArgument(const Arguments& arguments, std::size_t index, std::string_view name);
 

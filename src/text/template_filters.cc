@@ -1,3 +1,5 @@
+#include "text/template_filters.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,27 +19,6 @@ using Result = StatusOr<Value>;
 using Filter = Result (*)(const Value& input, const Arguments& arguments, RenderBudget& budget);
 
 Status TypeError(std::string message) { return base::InvalidArgumentError(std::move(message)); }
-
-std::int64_t IntegerArgument(const Arguments& arguments,
-                             std::size_t index,
-                             std::string_view name,
-                             std::int64_t fallback) {
-  const Value* value = FindArgument(arguments, index, name);
-  return value != nullptr && value->is_number() ? value->as_int() : fallback;
-}
-
-std::string TextArgument(const Arguments& arguments,
-                         std::size_t index,
-                         std::string_view name,
-                         std::string_view fallback) {
-  const Value* value = FindArgument(arguments, index, name);
-  return value != nullptr && !value->is_none() ? value->ToString() : std::string(fallback);
-}
-
-bool FlagArgument(const Arguments& arguments, std::size_t index, std::string_view name) {
-  const Value* value = FindArgument(arguments, index, name);
-  return value != nullptr && value->Truthy();
-}
 
 /// "a.b.0" through dicts and lists; undefined where it ends.
 Value Attribute(Value value, const Value& path) {
@@ -62,33 +43,44 @@ Result Default(const Value& input, const Arguments& arguments, RenderBudget&) {
 }
 
 Result ToInt(const Value& input, const Arguments& arguments, RenderBudget&) {
-  const std::int64_t fallback = IntegerArgument(arguments, 0, "default", 0);
-  if (input.is_float() && !std::isfinite(input.as_double())) return Value(fallback);
+  if (input.is_undefined())
+    return TypeError(fmt::format("'{}' is undefined", input.undefined_name()));
+  const Value* given = FindArgument(arguments, 0, "default");
+  const Value fallback = given != nullptr ? *given : Value(0);
+  if (input.is_float() && !std::isfinite(input.as_double())) return fallback;
   if (input.is_number()) return Value(input.as_int());
-  if (!input.is_string()) return Value(fallback);
+  if (!input.is_string()) return fallback;
   const std::string text = Strip(input.as_string(), "", true, true);
   std::int64_t value = 0;
-  const char* first = text.data() + (text.starts_with('+') ? 1 : 0);
-  const auto [end, error] = std::from_chars(
-      first,
-      text.data() + text.size(),
-      value,
-      static_cast<int>(std::clamp<std::int64_t>(IntegerArgument(arguments, 1, "base", 10), 2, 36)));
+  const std::int64_t base = IntegerArgument(arguments, 1, "base", 10);
+  const bool prefixed = (base == 16 && (text.starts_with("0x") || text.starts_with("0X"))) ||
+                        (base == 8 && (text.starts_with("0o") || text.starts_with("0O"))) ||
+                        (base == 2 && (text.starts_with("0b") || text.starts_with("0B")));
+  const char* first = text.data() + (prefixed ? 2 : text.starts_with('+') ? 1 : 0);
+  const auto [end, error] =
+      std::from_chars(first,
+                      text.data() + text.size(),
+                      value,
+                      static_cast<int>(std::clamp<std::int64_t>(base, 2, 36)));
   if (error == std::errc() && end == text.data() + text.size()) return Value(value);
   double number = 0;
   const auto parsed = std::from_chars(first, text.data() + text.size(), number);
   const bool fits = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() &&
                     std::fabs(number) < 9e18;
-  return Value(fits ? static_cast<std::int64_t>(number) : fallback);
+  return fits ? Value(static_cast<std::int64_t>(number)) : fallback;
 }
 
-Result ToFloat(const Value& input, const Arguments&, RenderBudget&) {
+Result ToFloat(const Value& input, const Arguments& arguments, RenderBudget&) {
+  if (input.is_undefined())
+    return TypeError(fmt::format("'{}' is undefined", input.undefined_name()));
   if (input.is_number()) return Value(input.as_double());
   const std::string text = input.is_string() ? Strip(input.as_string(), "", true, true) : "";
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return Value(!text.empty() && error == std::errc() && end == text.data() + text.size() ? number
-                                                                                         : 0.0);
+  if (!text.empty() && error == std::errc() && end == text.data() + text.size())
+    return Value(number);
+  const Value* fallback = FindArgument(arguments, 0, "default");
+  return fallback != nullptr ? *fallback : Value(0.0);
 }
 
 Result Join(const Value& input, const Arguments& arguments, RenderBudget& budget) {
@@ -122,11 +114,12 @@ Result ToJsonFilter(const Value& input, const Arguments& arguments, RenderBudget
           fmt::format("tojson: an indent of more than {} is not supported", kMaxJsonIndent));
     options.indent = static_cast<int>(std::max<std::int64_t>(indent->as_int(), 0));
   }
+  options.sort_keys = FlagArgument(arguments, 3, "sort_keys");
   if (const Value* separators = FindArgument(arguments, 2, "separators");
       separators != nullptr && separators->is_list() && separators->as_list().size() == 2) {
     options.item_separator = separators->as_list()[0].ToString();
     options.key_separator = separators->as_list()[1].ToString();
-    if (options.item_separator.size() + options.key_separator.size() > std::size_t{kMaxJsonIndent})
+    if (options.item_separator->size() + options.key_separator.size() > std::size_t{kMaxJsonIndent})
       return base::ResourceExhaustedError("tojson: the separators are too long");
   }
   HOLMES_ASSIGN_OR_RETURN(std::string out, ToJson(input, options));
@@ -239,10 +232,12 @@ Result Choose(const Value& input,
 Result Unique(const Value& input, const Arguments& arguments, RenderBudget& budget) {
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(input));
   const Value* attribute = FindArgument(arguments, 1, "attribute");
+  const bool sensitive = FlagArgument(arguments, 0, "case_sensitive");
   List out;
   List seen;
   for (const Value& item : items) {
-    Value key = LowerIfText(attribute == nullptr ? item : Attribute(item, *attribute));
+    Value key = attribute == nullptr ? item : Attribute(item, *attribute);
+    if (!sensitive) key = LowerIfText(key);
     HOLMES_RETURN_IF_ERROR(budget.Spend(static_cast<std::int64_t>(seen.size() / 16)));
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
     seen.push_back(std::move(key));
@@ -251,37 +246,19 @@ Result Unique(const Value& input, const Arguments& arguments, RenderBudget& budg
   return Value(std::move(out));
 }
 
-Result Indent(const Value& input, const Arguments& arguments, RenderBudget& budget) {
-  const Value* width = FindArgument(arguments, 0, "width");
-  std::string pad = width != nullptr && width->is_string()
-                        ? width->as_string()
-                        : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(
-                                          IntegerArgument(arguments, 0, "width", 4), 0, 1000)),
-                                      ' ');
-  if (IntegerArgument(arguments, 0, "width", 4) > 1000)
-    return base::ResourceExhaustedError("indent: more than 1000 blanks are not supported");
-  const bool first = FlagArgument(arguments, 1, "first");
-  const bool blank = FlagArgument(arguments, 2, "blank");
-  const std::string text = input.ToString();
-  std::string out;
-  const std::vector<std::string> lines = SplitText(text, "\n", -1, false);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) out += "\n";
-    if ((i > 0 || first) && (blank || !lines[i].empty())) out += pad;
-    out += lines[i];
-    HOLMES_RETURN_IF_ERROR(budget.CheckSize(out.size()));
-  }
-  return Value(std::move(out));
-}
-
-Result Extreme(const Value& input, bool largest) {
+Result Extreme(const Value& input, const Arguments& arguments, bool largest) {
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(input));
   if (items.empty()) return Value(Undefined{"No aggregated item, sequence was empty."});
+  const bool sensitive = FlagArgument(arguments, 0, "case_sensitive");
+  const Value* attribute = FindArgument(arguments, 1, "attribute");
+  const auto key = [&](const Value& item) {
+    Value value = attribute == nullptr ? item : Attribute(item, *attribute);
+    return sensitive ? value : LowerIfText(value);
+  };
   const Value* best = &items[0];
   for (const Value& item : items) {
-    HOLMES_ASSIGN_OR_RETURN(
-        const bool better,
-        ApplyCompare(largest ? ">" : "<", LowerIfText(item), LowerIfText(*best)));
+    HOLMES_ASSIGN_OR_RETURN(const bool better,
+                            ApplyCompare(largest ? ">" : "<", key(item), key(*best)));
     if (better) best = &item;
   }
   return *best;
@@ -303,14 +280,27 @@ Result Sum(const Value& input, const Arguments& arguments, RenderBudget& budget)
 Result Round(const Value& input, const Arguments& arguments, RenderBudget&) {
   if (!input.is_number())
     return TypeError(fmt::format("type {} doesn't define __round__ method", input.type_name()));
-  const double scale =
-      std::pow(10.0, static_cast<double>(IntegerArgument(arguments, 0, "precision", 0)));
+  const std::int64_t precision =
+      std::clamp<std::int64_t>(IntegerArgument(arguments, 0, "precision", 0), -400, 400);
   const std::string method = TextArgument(arguments, 1, "method", "common");
-  const double x = input.as_double() * scale;
-  return Value((method == "ceil"    ? std::ceil(x)
-                : method == "floor" ? std::floor(x)
-                                    : std::nearbyint(x)) /
-               scale);
+  if (method != "common" && method != "ceil" && method != "floor")
+    return TypeError("method must be common, ceil or floor");
+  const double scale = std::pow(10.0, static_cast<double>(precision));
+  const double x = input.as_double();
+  if (method == "ceil") return Value(std::ceil(x * scale) / scale);
+  if (method == "floor") return Value(std::floor(x * scale) / scale);
+  if (!input.is_float() && precision >= 0) return Value(input.as_int());
+  // Half to even, of the number's exact digits: 2.675 lies below its last 5.
+  if (!input.is_float()) {
+    if (precision < -18) return Value(0);
+    return Value(static_cast<std::int64_t>(std::nearbyint(x * scale) / scale));
+  }
+  if (!std::isfinite(x) || precision > 330) return input;
+  if (precision < 0) return Value(std::nearbyint(x * scale) / scale);
+  const std::string digits = fmt::format("{:.{}f}", x, static_cast<int>(precision));
+  double out = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), out);
+  return Value(out);
 }
 
 Result Reverse(const Value& input, const Arguments&, RenderBudget&) {
@@ -320,49 +310,49 @@ Result Reverse(const Value& input, const Arguments&, RenderBudget&) {
   return Value(std::move(items));
 }
 
-Result Escape(const Value& input, const Arguments&, RenderBudget&) {
-  std::string out;
-  for (const char c : input.ToString()) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out.push_back(c);
-    }
-  }
-  return Value(std::move(out));
-}
-
-Result Trim(const Value& input, const Arguments& arguments, RenderBudget&) {
-  return Value(Strip(input.ToString(), TextArgument(arguments, 0, "chars", ""), true, true));
-}
-
-Result Replace(const Value& input, const Arguments& arguments, RenderBudget& budget) {
-  const std::string text = input.ToString();
-  const std::string from = TextArgument(arguments, 0, "old", "");
-  const std::string to = TextArgument(arguments, 1, "new", "");
-  HOLMES_RETURN_IF_ERROR(
-      budget.CheckSize(to.size() * (from.empty() ? text.size() + 1 : text.size() / from.size())));
-  return Value(ReplaceText(text, from, to, IntegerArgument(arguments, 2, "count", -1)));
-}
-
 Result FirstOrLast(const Value& input, bool first) {
   HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(input));
   if (items.empty()) return Value(Undefined{"No first item, sequence was empty."});
   return first ? items.front() : items.back();
+}
+
+/// batch(n) gives lists of n; slice(n) gives n lists. A fill evens the last ones out.
+Result Batch(const Value& input, const Arguments& arguments, RenderBudget& budget) {
+  HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(input));
+  const std::int64_t count = IntegerArgument(arguments, 0, "linecount", 0);
+  if (count < 1) return TypeError("batch needs a positive number");
+  const Value* fill = FindArgument(arguments, 1, "fill_with");
+  List out;
+  List line;
+  for (const Value& item : items) {
+    if (static_cast<std::int64_t>(line.size()) == count) out.emplace_back(std::exchange(line, {}));
+    line.push_back(item);
+  }
+  if (!line.empty() && fill != nullptr && !fill->is_none()) {
+    HOLMES_RETURN_IF_ERROR(budget.Spend(count));
+    line.resize(static_cast<std::size_t>(count), *fill);
+  }
+  if (!line.empty()) out.emplace_back(std::move(line));
+  return Value(std::move(out));
+}
+
+Result SliceFilter(const Value& input, const Arguments& arguments, RenderBudget& budget) {
+  HOLMES_ASSIGN_OR_RETURN(const List items, Iterate(input));
+  const std::int64_t slices = IntegerArgument(arguments, 0, "slices", 0);
+  if (slices < 1) return TypeError("slice needs a positive number");
+  HOLMES_RETURN_IF_ERROR(budget.Spend(slices));
+  const Value* fill = FindArgument(arguments, 1, "fill_with");
+  const auto size = static_cast<std::int64_t>(items.size());
+  List out;
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < slices; ++i) {
+    const std::int64_t length = size / slices + (i < size % slices ? 1 : 0);
+    List part(items.begin() + at, items.begin() + at + length);
+    if (fill != nullptr && !fill->is_none() && i >= size % slices) part.push_back(*fill);
+    at += length;
+    out.emplace_back(std::move(part));
+  }
+  return Value(std::move(out));
 }
 
 Result LengthFilter(const Value& input, const Arguments&, RenderBudget&) {
@@ -385,10 +375,12 @@ Result Abs(const Value& input, const Arguments&, RenderBudget&) {
 const std::map<std::string, Filter, std::less<>>& Filters() {
   static const std::map<std::string, Filter, std::less<>> filters = {
       {"abs", Abs},
+      {"batch", Batch},
       {"capitalize",
        [](const Value& v, const Arguments&, RenderBudget&) -> Result {
          return Value(Capitalize(v.ToString()));
        }},
+      {"center", Center},
       {"count", LengthFilter},
       {"d", Default},
       {"default", Default},
@@ -398,6 +390,8 @@ const std::map<std::string, Filter, std::less<>>& Filters() {
       {"first",
        [](const Value& v, const Arguments&, RenderBudget&) { return FirstOrLast(v, true); }},
       {"float", ToFloat},
+      {"forceescape", Escape},
+      {"format", FormatFilter},
       {"indent", Indent},
       {"int", ToInt},
       {"items", Items},
@@ -411,8 +405,10 @@ const std::map<std::string, Filter, std::less<>>& Filters() {
          return Value(ToLower(v.ToString()));
        }},
       {"map", Map},
-      {"max", [](const Value& v, const Arguments&, RenderBudget&) { return Extreme(v, true); }},
-      {"min", [](const Value& v, const Arguments&, RenderBudget&) { return Extreme(v, false); }},
+      {"max",
+       [](const Value& v, const Arguments& a, RenderBudget&) { return Extreme(v, a, true); }},
+      {"min",
+       [](const Value& v, const Arguments& a, RenderBudget&) { return Extreme(v, a, false); }},
       {"reject",
        [](const Value& v, const Arguments& a, RenderBudget& b) {
          return Choose(v, a, b, false, false);
@@ -436,6 +432,7 @@ const std::map<std::string, Filter, std::less<>>& Filters() {
        [](const Value& v, const Arguments& a, RenderBudget& b) {
          return Choose(v, a, b, true, true);
        }},
+      {"slice", SliceFilter},
       {"sort", Sort},
       {"string",
        [](const Value& v, const Arguments&, RenderBudget&) -> Result {
@@ -444,11 +441,14 @@ const std::map<std::string, Filter, std::less<>>& Filters() {
       {"sum", Sum},
       {"title",
        [](const Value& v, const Arguments&, RenderBudget&) -> Result {
-         return Value(ToTitle(v.ToString()));
+         return Value(TitleWords(v.ToString()));
        }},
       {"tojson", ToJsonFilter},
       {"trim", Trim},
+      {"truncate", Truncate},
       {"unique", Unique},
+      {"wordcount", WordCount},
+      {"urlencode", UrlEncode},
       {"upper",
        [](const Value& v, const Arguments&, RenderBudget&) -> Result {
          return Value(ToUpper(v.ToString()));
@@ -457,76 +457,9 @@ const std::map<std::string, Filter, std::less<>>& Filters() {
   return filters;
 }
 
-using Test = bool (*)(const Value& input);
-
-const std::map<std::string, Test, std::less<>>& PlainTests() {
-  static const std::map<std::string, Test, std::less<>> tests = {
-      {"boolean", [](const Value& v) { return v.is_bool(); }},
-      {"callable", [](const Value& v) { return v.is_function(); }},
-      {"defined", [](const Value& v) { return !v.is_undefined(); }},
-      {"even", [](const Value& v) { return v.is_number() && v.as_int() % 2 == 0; }},
-      {"false", [](const Value& v) { return v.is_bool() && !v.as_bool(); }},
-      {"float", [](const Value& v) { return v.is_float(); }},
-      {"integer", [](const Value& v) { return v.is_int(); }},
-      {"iterable",
-       [](const Value& v) {
-         return v.is_list() || v.is_dict() || v.is_string() || v.is_undefined();
-       }},
-      {"lower",
-       [](const Value& v) {
-         return v.is_string() && v.as_string() == ToLower(v.as_string()) &&
-                v.as_string() != ToUpper(v.as_string());
-       }},
-      {"mapping", [](const Value& v) { return v.is_dict(); }},
-      {"none", [](const Value& v) { return v.is_none(); }},
-      {"number", [](const Value& v) { return v.is_number(); }},
-      {"odd", [](const Value& v) { return v.is_number() && v.as_int() % 2 != 0; }},
-      {"sequence",
-       [](const Value& v) {
-         return v.is_list() || v.is_dict() || v.is_string() || v.is_undefined();
-       }},
-      {"string", [](const Value& v) { return v.is_string(); }},
-      {"true", [](const Value& v) { return v.is_bool() && v.as_bool(); }},
-      {"undefined", [](const Value& v) { return v.is_undefined(); }},
-      {"upper",
-       [](const Value& v) {
-         return v.is_string() && v.as_string() == ToUpper(v.as_string()) &&
-                v.as_string() != ToLower(v.as_string());
-       }},
-  };
-  return tests;
-}
-
-/// Tests that compare with an argument, by operator.
-const std::map<std::string, std::string, std::less<>>& ComparingTests() {
-  static const std::map<std::string, std::string, std::less<>> tests = {{"eq", "=="},
-                                                                        {"equalto", "=="},
-                                                                        {"==", "=="},
-                                                                        {"sameas", "=="},
-                                                                        {"ne", "!="},
-                                                                        {"!=", "!="},
-                                                                        {"lt", "<"},
-                                                                        {"lessthan", "<"},
-                                                                        {"<", "<"},
-                                                                        {"le", "<="},
-                                                                        {"<=", "<="},
-                                                                        {"gt", ">"},
-                                                                        {"greaterthan", ">"},
-                                                                        {">", ">"},
-                                                                        {"ge", ">="},
-                                                                        {">=", ">="},
-                                                                        {"in", "in"},
-                                                                        {"divisibleby", "%"}};
-  return tests;
-}
-
 }  // namespace
 
 bool IsKnownFilter(std::string_view name) { return Filters().find(name) != Filters().end(); }
-bool IsKnownTest(std::string_view name) {
-  return PlainTests().find(name) != PlainTests().end() ||
-         ComparingTests().find(name) != ComparingTests().end();
-}
 
 StatusOr<Value> ApplyFilter(std::string_view name,
                             const Value& input,
@@ -543,19 +476,6 @@ StatusOr<Value> ApplyFilter(std::string_view name,
   HOLMES_ASSIGN_OR_RETURN(Value out, filter->second(input, arguments, budget));
   HOLMES_RETURN_IF_ERROR(budget.SpendOn(out));
   return out;
-}
-
-StatusOr<bool> ApplyTest(std::string_view name, const Value& input, const Arguments& arguments) {
-  if (const auto plain = PlainTests().find(name); plain != PlainTests().end())
-    return plain->second(input);
-  if (arguments.positional.empty())
-    return TypeError(fmt::format("the test '{}' needs an argument", name));
-  const std::string& op = ComparingTests().find(name)->second;
-  const Value& other = arguments.positional[0];
-  if (op != "%") return ApplyCompare(op, input, other);
-  if (!input.is_int() || !other.is_int() || other.as_int() == 0)
-    return TypeError("divisibleby needs integers other than zero");
-  return input.as_int() % other.as_int() == 0;
 }
 
 }  // namespace holmes::text

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -11,76 +12,7 @@ namespace {
 using ast::ExprKind;
 using ast::StmtKind;
 
-// Of expressions in each other, through macros too: bounds the stack.
-constexpr int kMaxEvaluationDepth = 600;
-constexpr std::int64_t kTurnSteps = 8;       // of a loop, which makes its variable `loop` anew
-constexpr std::int64_t kMaxRange = 100'000;  // jinja2's sandbox has the same
-
-StatusOr<Value> Range(const Arguments& arguments) {
-  std::array<std::int64_t, 3> bounds = {0, 0, 1};
-  const std::size_t count = arguments.positional.size();
-  if (count < 1 || count > 3)
-    return base::InvalidArgumentError(
-        fmt::format("range expected 1 to 3 arguments, got {}", count));
-  for (std::size_t i = 0; i < count; ++i) {
-    const Value& value = arguments.positional[i];
-    if (!value.is_number() || value.is_float())
-      return base::InvalidArgumentError(
-          fmt::format("'{}' object cannot be interpreted as an integer", value.type_name()));
-    bounds[count == 1 ? 1 : i] = value.as_int();
-  }
-  const auto [start, stop, step] = bounds;
-  if (step == 0) return base::InvalidArgumentError("range() arg 3 must not be zero");
-  List out;
-  for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
-    if (static_cast<std::int64_t>(out.size()) == kMaxRange)
-      return base::ResourceExhaustedError(
-          fmt::format("Range too big. The sandbox blocks ranges larger than {}.", kMaxRange));
-    out.emplace_back(i);
-    if (__builtin_add_overflow(i, step, &i)) break;
-  }
-  return Value(std::move(out));
-}
-
-void SetKey(Dict& dict, const std::string& key, Value value) {
-  for (auto& [existing, current] : dict) {
-    if (existing != key) continue;
-    current = std::move(value);
-    return;
-  }
-  dict.emplace_back(key, std::move(value));
-}
-
-/// namespace(a=1) and dict(a=1), also with a dict or pairs to begin from.
-StatusOr<Dict> MakeDict(const Arguments& arguments) {
-  Dict out;
-  if (!arguments.positional.empty() && arguments.positional[0].is_dict()) {
-    out = arguments.positional[0].as_dict();
-  } else if (!arguments.positional.empty()) {
-    HOLMES_ASSIGN_OR_RETURN(const List pairs, Iterate(arguments.positional[0]));
-    for (const Value& pair : pairs) {
-      const std::optional<std::string> key =
-          pair.is_list() && pair.as_list().size() == 2 ? DictKey(pair.as_list()[0]) : std::nullopt;
-      if (!key) return base::InvalidArgumentError("dict() needs a mapping or pairs");
-      SetKey(out, *key, pair.as_list()[1]);
-    }
-  }
-  for (const auto& [name, value] : arguments.named) SetKey(out, name, value);
-  return out;
-}
-
-StatusOr<Value> StrftimeNow(const Arguments& arguments, const RenderOptions& options) {
-  if (arguments.positional.size() != 1 || !arguments.positional[0].is_string())
-    return base::InvalidArgumentError("strftime_now needs a format");
-  const std::time_t now = options.now.value_or(std::time(nullptr));
-  std::tm local{};
-  localtime_r(&now, &local);
-  std::array<char, 1024> buffer{};
-  const std::size_t length = std::strftime(
-      buffer.data(), buffer.size(), arguments.positional[0].as_string().c_str(), &local);
-  return Value(std::string(buffer.data(), length));
-}
-
+constexpr std::int64_t kTurnSteps = 8;  // of a loop, which makes its variable `loop` anew
 }  // namespace
 
 void Interpreter::Scope::Set(const std::string& name, Value value) {
@@ -109,28 +41,6 @@ Interpreter::Interpreter(const Value& variables, const RenderOptions& options)
   if (variables.is_dict()) top_.variables = variables.as_dict();
 }
 
-void Interpreter::AddGlobals() {
-  globals_.Set("range", Function(Range));
-  globals_.Set("namespace", Function([](const Arguments& arguments) -> StatusOr<Value> {
-                 HOLMES_ASSIGN_OR_RETURN(Dict dict, MakeDict(arguments));
-                 return Value::Namespace(std::move(dict));
-               }));
-  globals_.Set("dict", Function([](const Arguments& arguments) -> StatusOr<Value> {
-                 HOLMES_ASSIGN_OR_RETURN(Dict dict, MakeDict(arguments));
-                 return Value(std::move(dict));
-               }));
-  globals_.Set(
-      "raise_exception", Function([this](const Arguments& arguments) -> StatusOr<Value> {
-        raised_ = true;
-        const Value* message = FindArgument(arguments, 0, "message");
-        return base::InvalidArgumentError(
-            message != nullptr ? message->ToString() : "the chat template refuses these messages");
-      }));
-  globals_.Set("strftime_now", Function([this](const Arguments& arguments) {
-                 return StrftimeNow(arguments, budget_.options());
-               }));
-}
-
 StatusOr<std::string> Interpreter::Run(const ast::Body& body) {
   std::string out;
   HOLMES_ASSIGN_OR_RETURN(const Flow flow, RunBody(body, top_, out));
@@ -148,11 +58,6 @@ Status Interpreter::Append(std::string_view text, std::string& out) const {
   HOLMES_RETURN_IF_ERROR(budget_.CheckSize(out.size() + text.size()));
   out += text;
   return OkStatus();
-}
-
-Status Interpreter::TooDeep() const {
-  return base::ResourceExhaustedError(
-      fmt::format("the chat template is nested more than {} levels deep", kMaxEvaluationDepth));
 }
 
 StatusOr<Interpreter::Flow> Interpreter::RunBody(const ast::Body& body,
@@ -209,6 +114,14 @@ StatusOr<Interpreter::Flow> Interpreter::RunStatement(const ast::Stmt& stmt,
       HOLMES_RETURN_IF_ERROR(Append(value.ToString(), out));
       return flow;
     }
+    case StmtKind::kWith: {
+      Scope local(&scope);
+      for (std::size_t i = 0; i < stmt.targets.size(); ++i) {
+        HOLMES_ASSIGN_OR_RETURN(Value value, Evaluate(*stmt.conditions[i], scope));
+        local.Set(stmt.targets[i]->name, std::move(value));
+      }
+      return RunBody(stmt.bodies[0], local, out);
+    }
     case StmtKind::kBreak:
       return Flow::kBreak;
     case StmtKind::kContinue:
@@ -231,7 +144,9 @@ StatusOr<Interpreter::Flow> Interpreter::RunIf(const ast::Stmt& stmt,
   return Flow::kNext;
 }
 
-Value Interpreter::LoopVariable(const std::shared_ptr<const List>& items, std::size_t index) const {
+Value Interpreter::LoopVariable(const std::shared_ptr<const List>& items,
+                                std::size_t index,
+                                const std::shared_ptr<std::optional<List>>& last_seen) const {
   const auto size = static_cast<std::int64_t>(items->size());
   const auto at = static_cast<std::int64_t>(index);
   Dict loop = {{"index", at + 1},
@@ -251,6 +166,11 @@ Value Interpreter::LoopVariable(const std::shared_ptr<const List>& items, std::s
                       if (arguments.positional.empty())
                         return base::InvalidArgumentError("no items for cycling given");
                       return arguments.positional[index % arguments.positional.size()];
+                    }));
+  loop.emplace_back("changed", Function([last_seen](const Arguments& arguments) {
+                      const bool changed = *last_seen != arguments.positional;
+                      if (changed) *last_seen = arguments.positional;
+                      return Value(changed);
                     }));
   return loop;
 }
@@ -279,10 +199,11 @@ StatusOr<Interpreter::Flow> Interpreter::RunFor(const ast::Stmt& stmt,
     return RunBody(stmt.bodies[1], local, out);
   }
   StatusOr<Flow> result = Flow::kNext;
+  const auto last_seen = std::make_shared<std::optional<List>>();
   for (std::size_t i = 0; i < items->size(); ++i) {
     HOLMES_RETURN_IF_ERROR(budget_.Spend(kTurnSteps));
     Scope local(&scope);
-    local.Set("loop", LoopVariable(items, i));
+    local.Set("loop", LoopVariable(items, i, last_seen));
     const Status assigned = Assign(stmt.targets, (*items)[i], local);
     result = assigned.ok() ? RunBody(stmt.bodies[0], local, out) : StatusOr<Flow>(assigned);
     if (!result.ok() || *result == Flow::kBreak) break;
@@ -343,6 +264,43 @@ Value Interpreter::MakeMacro(const ast::Stmt& stmt, Scope& scope) {
   });
 }
 
+/// varargs, kwargs and caller, where the macro names them; a refusal where it does not.
+Status Interpreter::TakeExtraArguments(const ast::Stmt& stmt,
+                                       const Arguments& arguments,
+                                       Scope& local) const {
+  const std::size_t known = stmt.parameters.size();
+  List varargs;
+  if (arguments.positional.size() > known)
+    varargs.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(known),
+                   arguments.positional.end());
+  if (!varargs.empty() && !stmt.uses_varargs)
+    return base::InvalidArgumentError(
+        fmt::format("macro '{}' takes not more than {} argument(s)", stmt.text, known));
+  Dict kwargs;
+  for (const auto& [name, value] : arguments.named) {
+    const auto parameter = std::find_if(
+        stmt.parameters.begin(), stmt.parameters.end(), [&wanted = name](const auto& candidate) {
+          return candidate.name == wanted;
+        });
+    if (parameter != stmt.parameters.end()) {
+      if (static_cast<std::size_t>(parameter - stmt.parameters.begin()) <
+          arguments.positional.size())
+        return base::InvalidArgumentError(
+            fmt::format("macro '{}' gets the argument '{}' twice", stmt.text, name));
+    } else if (name == "caller" && stmt.uses_caller) {
+      local.Set(name, value);
+    } else if (stmt.uses_kwargs && name != "caller") {
+      kwargs.emplace_back(name, value);
+    } else {
+      return base::InvalidArgumentError(
+          fmt::format("macro '{}' takes no keyword argument '{}'", stmt.text, name));
+    }
+  }
+  if (stmt.uses_varargs) local.Set("varargs", Value::Tuple(std::move(varargs)));
+  if (stmt.uses_kwargs) local.Set("kwargs", std::move(kwargs));
+  return OkStatus();
+}
+
 StatusOr<Value> Interpreter::CallMacro(const ast::Stmt& stmt,
                                        Scope& defined_in,
                                        const Arguments& arguments) {
@@ -354,10 +312,7 @@ StatusOr<Value> Interpreter::CallMacro(const ast::Stmt& stmt,
   }
   Scope local(&defined_in);
   Status status = OkStatus();
-  if (arguments.positional.size() > stmt.parameters.size()) {
-    status = base::InvalidArgumentError(fmt::format(
-        "macro '{}' takes not more than {} argument(s)", stmt.text, stmt.parameters.size()));
-  }
+  status = TakeExtraArguments(stmt, arguments, local);
   for (std::size_t i = 0; status.ok() && i < stmt.parameters.size(); ++i) {
     const ast::Parameter& parameter = stmt.parameters[i];
     if (const Value* given = FindArgument(arguments, i, parameter.name)) {
@@ -369,9 +324,6 @@ StatusOr<Value> Interpreter::CallMacro(const ast::Stmt& stmt,
     } else {
       local.Set(parameter.name, Undefined{parameter.name});
     }
-  }
-  for (const auto& [name, value] : arguments.named) {
-    if (name == "caller") local.Set(name, value);
   }
   std::string out;
   if (status.ok()) {
@@ -402,192 +354,6 @@ StatusOr<Value> Interpreter::FilterText(const ast::Expr* filters, Value text, Sc
   StatusOr<Value> out = Evaluate(*filters, scope);
   block_text_ = outer;
   return out;
-}
-
-StatusOr<Value> Interpreter::Evaluate(const ast::Expr& expr, Scope& scope) {
-  HOLMES_RETURN_IF_ERROR(budget_.Step());
-  if (depth_ >= kMaxEvaluationDepth) return TooDeep();
-  ++depth_;
-  StatusOr<Value> out = EvaluateNode(expr, scope);
-  --depth_;
-  if (!out.ok()) return AtLine(out.status(), expr.line);
-  // What the variables hold is there already; only what is made needs a look.
-  if (expr.kind != ExprKind::kConst && expr.kind != ExprKind::kName)
-    HOLMES_RETURN_IF_ERROR(budget_.CheckValue(*out));
-  return out;
-}
-
-StatusOr<Value> Interpreter::EvaluateNode(const ast::Expr& expr, Scope& scope) {
-  switch (expr.kind) {
-    case ExprKind::kConst:
-      return expr.value;
-    case ExprKind::kName: {
-      const Value* found = scope.Find(expr.name);
-      return found != nullptr ? *found : Value(Undefined{expr.name});
-    }
-    case ExprKind::kCall:
-      return EvaluateCall(expr, scope);
-    case ExprKind::kCompare:
-      return EvaluateCompare(expr, scope);
-    case ExprKind::kDict:
-      return EvaluateDict(expr, scope);
-    case ExprKind::kAnd:
-    case ExprKind::kOr: {
-      HOLMES_ASSIGN_OR_RETURN(Value left, Evaluate(*expr.args[0], scope));
-      if (left.Truthy() != (expr.kind == ExprKind::kAnd)) return left;
-      return Evaluate(*expr.args[1], scope);
-    }
-    case ExprKind::kIf: {
-      HOLMES_ASSIGN_OR_RETURN(const Value condition, Evaluate(*expr.args[0], scope));
-      if (condition.Truthy()) return Evaluate(*expr.args[1], scope);
-      if (expr.args[2] == nullptr) return Value(Undefined{"the inline if without else"});
-      return Evaluate(*expr.args[2], scope);
-    }
-    case ExprKind::kTuple:
-    case ExprKind::kList: {
-      List out;
-      for (const auto& item : expr.args) {
-        HOLMES_ASSIGN_OR_RETURN(Value value, Evaluate(*item, scope));
-        out.push_back(std::move(value));
-      }
-      if (expr.kind == ExprKind::kTuple) return Value::Tuple(std::move(out));
-      return Value(std::move(out));
-    }
-    case ExprKind::kFilter: {
-      Value input;
-      if (expr.args[0] == nullptr) {
-        input = *block_text_;
-      } else {
-        HOLMES_ASSIGN_OR_RETURN(input, Evaluate(*expr.args[0], scope));
-      }
-      HOLMES_ASSIGN_OR_RETURN(const Arguments arguments, EvaluateArguments(expr, scope));
-      return ApplyFilter(expr.name, input, arguments, budget_);
-    }
-    default:
-      break;
-  }
-  // The others evaluate their operands in order first.
-  std::vector<Value> operands;
-  for (const auto& operand : expr.args) {
-    if (operand == nullptr) {
-      operands.emplace_back();
-      continue;
-    }
-    HOLMES_ASSIGN_OR_RETURN(Value value, Evaluate(*operand, scope));
-    operands.push_back(std::move(value));
-  }
-  switch (expr.kind) {
-    case ExprKind::kGetAttr:
-      return GetAttribute(operands[0], expr.name);
-    case ExprKind::kGetItem:
-      if (operands[0].is_string()) HOLMES_RETURN_IF_ERROR(budget_.SpendOn(operands[0]));
-      return GetItem(operands[0], operands[1]);
-    case ExprKind::kSlice:
-      HOLMES_RETURN_IF_ERROR(budget_.SpendOn(operands[0]));
-      return GetSlice(operands[0], operands[1], operands[2], operands[3]);
-    case ExprKind::kNot:
-      return Value(!operands[0].Truthy());
-    case ExprKind::kNegate:
-      if (operands[0].is_float()) return Value(-operands[0].as_double());
-      return ApplyBinary("-", Value(0), operands[0], budget_);
-    case ExprKind::kPlus:
-      return ApplyBinary("+", Value(0), operands[0], budget_);
-    case ExprKind::kBinary:
-      HOLMES_RETURN_IF_ERROR(budget_.SpendOn(operands[0]));
-      HOLMES_RETURN_IF_ERROR(budget_.SpendOn(operands[1]));
-      return ApplyBinary(expr.name, operands[0], operands[1], budget_);
-    case ExprKind::kTest: {
-      const Arguments arguments{{operands.begin() + 1, operands.end()}, {}};
-      HOLMES_ASSIGN_OR_RETURN(const bool holds, ApplyTest(expr.name, operands[0], arguments));
-      return Value(holds);
-    }
-    default:
-      break;
-  }
-  return base::InternalError("an expression of an unknown kind");
-}
-
-StatusOr<Value> Interpreter::GetAttribute(const Value& object, const std::string& name) const {
-  if (object.is_undefined())
-    return base::InvalidArgumentError(fmt::format("'{}' is undefined", object.undefined_name()));
-  const Value* found = object.Find(name);
-  if (found != nullptr) return *found;
-  return Value(Undefined{fmt::format("{} object' has no attribute '{}", object.type_name(), name)});
-}
-
-StatusOr<Value> Interpreter::EvaluateDict(const ast::Expr& expr, Scope& scope) {
-  Dict out;
-  for (std::size_t i = 0; i < expr.args.size(); i += 2) {
-    HOLMES_ASSIGN_OR_RETURN(const Value key, Evaluate(*expr.args[i], scope));
-    HOLMES_ASSIGN_OR_RETURN(Value value, Evaluate(*expr.args[i + 1], scope));
-    const std::optional<std::string> name = DictKey(key);
-    if (!name || key.is_bool())
-      return base::InvalidArgumentError(fmt::format(
-          "keys of type '{}' are not supported; strings, numbers and none are", key.type_name()));
-    SetKey(out, *name, std::move(value));
-  }
-  return Value(std::move(out));
-}
-
-StatusOr<Value> Interpreter::EvaluateCompare(const ast::Expr& expr, Scope& scope) {
-  HOLMES_ASSIGN_OR_RETURN(Value left, Evaluate(*expr.args[0], scope));
-  for (std::size_t i = 0; i < expr.ops.size(); ++i) {
-    HOLMES_ASSIGN_OR_RETURN(Value right, Evaluate(*expr.args[i + 1], scope));
-    const bool containers = !left.is_string() && !right.is_string();
-    HOLMES_RETURN_IF_ERROR(budget_.SpendOn(right));
-    if (containers && left.depth() > 0 && right.depth() > 0) {
-      HOLMES_RETURN_IF_ERROR(budget_.SpendDeeply(right));
-    }
-    HOLMES_ASSIGN_OR_RETURN(const bool holds, ApplyCompare(expr.ops[i], left, right));
-    if (!holds) return Value(false);
-    left = std::move(right);
-  }
-  return Value(true);
-}
-
-StatusOr<Arguments> Interpreter::EvaluateArguments(const ast::Expr& expr, Scope& scope) {
-  Arguments out;
-  for (std::size_t i = 1; i < expr.args.size(); ++i) {
-    HOLMES_ASSIGN_OR_RETURN(Value value, Evaluate(*expr.args[i], scope));
-    out.positional.push_back(std::move(value));
-  }
-  for (const auto& [name, argument] : expr.named) {
-    HOLMES_ASSIGN_OR_RETURN(Value value, Evaluate(*argument, scope));
-    out.named.emplace_back(name, std::move(value));
-  }
-  return out;
-}
-
-StatusOr<Value> Interpreter::EvaluateCall(const ast::Expr& expr, Scope& scope) {
-  const ast::Expr& callee = *expr.args[0];
-  if (callee.kind == ExprKind::kGetAttr) {
-    HOLMES_ASSIGN_OR_RETURN(const Value object, Evaluate(*callee.args[0], scope));
-    if (object.is_undefined())
-      return base::InvalidArgumentError(fmt::format("'{}' is undefined", object.undefined_name()));
-    HOLMES_ASSIGN_OR_RETURN(const Arguments arguments, EvaluateArguments(expr, scope));
-    const Value* attribute = object.Find(callee.name);
-    if (attribute != nullptr && attribute->is_function())
-      return attribute->as_function()(arguments);
-    HOLMES_RETURN_IF_ERROR(budget_.SpendOn(object));
-    HOLMES_ASSIGN_OR_RETURN(std::optional<Value> result,
-                            CallMethod(object, callee.name, arguments, budget_));
-    if (result) {
-      HOLMES_RETURN_IF_ERROR(budget_.SpendOn(*result));
-      return *std::move(result);
-    }
-    return base::InvalidArgumentError(
-        fmt::format("'{} object' has no method '{}'", object.type_name(), callee.name));
-  }
-  HOLMES_ASSIGN_OR_RETURN(const Value function, Evaluate(callee, scope));
-  HOLMES_ASSIGN_OR_RETURN(const Arguments arguments, EvaluateArguments(expr, scope));
-  if (function.is_undefined())
-    return base::InvalidArgumentError(fmt::format("'{}' is undefined", function.undefined_name()));
-  if (!function.is_function())
-    return base::InvalidArgumentError(
-        fmt::format("'{}' object is not callable", function.type_name()));
-  HOLMES_ASSIGN_OR_RETURN(Value result, function.as_function()(arguments));
-  HOLMES_RETURN_IF_ERROR(budget_.SpendOn(result));
-  return result;
 }
 
 }  // namespace holmes::text

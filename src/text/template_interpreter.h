@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,7 +44,11 @@ class Interpreter {
   Status Assign(const std::vector<ast::ExprPtr>& targets, const Value& value, Scope& scope);
   Value MakeMacro(const ast::Stmt& stmt, Scope& scope);
   StatusOr<Value> CallMacro(const ast::Stmt& stmt, Scope& defined_in, const Arguments& arguments);
-  Value LoopVariable(const std::shared_ptr<const List>& items, std::size_t index) const;
+  Status TakeExtraArguments(const ast::Stmt& stmt, const Arguments& arguments, Scope& local) const;
+  /// `last_seen`: what loop.changed was given last.
+  Value LoopVariable(const std::shared_ptr<const List>& items,
+                     std::size_t index,
+                     const std::shared_ptr<std::optional<List>>& last_seen) const;
 
   StatusOr<Value> Evaluate(const ast::Expr& expr, Scope& scope);
   StatusOr<Value> EvaluateNode(const ast::Expr& expr, Scope& scope);
@@ -56,8 +61,10 @@ class Interpreter {
   StatusOr<Value> FilterText(const ast::Expr* filters, Value text, Scope& scope);
   Status TooDeep() const;
   void AddGlobals();
+  StatusOr<Value> MakeCycler(const Arguments& arguments);
 
   RenderBudget budget_;
+  std::vector<Value> cyclers_;  // namespaces whose functions know their place here
   Scope globals_;
   Scope top_;
   int call_depth_ = 0;

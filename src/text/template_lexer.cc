@@ -64,17 +64,21 @@ class Lexer {
     if (control == '-') {
       while (!text.empty() && IsSpace(text.back())) text.pop_back();
     } else if (kind != '{' && control != '+') {
-      // lstrip_blocks: blanks between the line's start and a block go away.
-      std::size_t keep = text.size();
-      while (keep > 0 && (text[keep - 1] == ' ' || text[keep - 1] == '\t')) --keep;
-      const bool line_start = keep > 0 ? text[keep - 1] == '\n' : at_line_start_;
-      if (line_start) text.resize(keep);
+      StripBlanks(text);
     }
     AddText(std::move(text));
     Advance(tag + 2);
     if (control == '-' || control == '+') Advance(at_ + 1);
     if (kind == '#') return Comment();
     return Tag(kind);
+  }
+
+  /// lstrip_blocks: blanks between the line's start and a block go away.
+  void StripBlanks(std::string& text) const {
+    std::size_t keep = text.size();
+    while (keep > 0 && (text[keep - 1] == ' ' || text[keep - 1] == '\t')) --keep;
+    const bool line_start = keep > 0 ? text[keep - 1] == '\n' : at_line_start_;
+    if (line_start) text.resize(keep);
   }
 
   void AddText(std::string text) {
@@ -118,8 +122,8 @@ class Lexer {
       if (minus || plus || (Has(close) && depth == 0)) {
         Advance(at_ + close.size() + (minus || plus ? 1 : 0));
         Add(block ? TokenKind::kBlockEnd : TokenKind::kOutputEnd, "");
-        AfterTag(minus, block && !plus);
         const bool raw = block && tokens_.size() == first + 3 && tokens_[first + 1].text == "raw";
+        AfterTag(minus, block && !plus && !raw);
         return raw ? Raw(first) : OkStatus();
       }
       if (source_[at_] == '{') ++depth;
@@ -139,7 +143,13 @@ class Lexer {
       if (source_.compare(i, 6, "endraw") != 0) continue;
       const std::size_t close = source_.find("%}", i);
       if (close == std::string::npos) break;
-      AddText(source_.substr(at_, tag - at_));
+      std::string text = source_.substr(at_, tag - at_);
+      if (source_[tag + 2] == '-') {
+        while (!text.empty() && IsSpace(text.back())) text.pop_back();
+      } else if (source_[tag + 2] != '+') {
+        StripBlanks(text);
+      }
+      AddText(std::move(text));
       Advance(close + 2);
       AfterTag(source_[close - 1] == '-', source_[close - 1] != '+');
       return OkStatus();
@@ -170,7 +180,29 @@ class Lexer {
     return Error(fmt::format("unexpected character '{}'", c));
   }
 
+  /// 0x1f, 0b101 and 0o17, where they fit; they become decimal digits.
+  bool Based() {
+    if (at_ + 2 >= source_.size() || source_[at_] != '0') return false;
+    const char letter = static_cast<char>(source_[at_ + 1] | 0x20);
+    const int base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
+    if (base == 0) return false;
+    std::size_t end = at_ + 2;
+    while (end < source_.size() &&
+           (std::isxdigit(static_cast<unsigned char>(source_[end])) || source_[end] == '_'))
+      ++end;
+    std::string digits = source_.substr(at_ + 2, end - at_ - 2);
+    std::erase(digits, '_');
+    std::int64_t value = 0;
+    const char* last = digits.data() + digits.size();
+    const auto [stop, error] = std::from_chars(digits.data(), last, value, base);
+    if (digits.empty() || error != std::errc() || stop != last) return false;
+    Add(TokenKind::kInteger, std::to_string(value));
+    Advance(end);
+    return true;
+  }
+
   Status Number() {
+    if (Based()) return OkStatus();
     std::size_t end = at_;
     const auto digits = [&] {
       while (end < source_.size() &&

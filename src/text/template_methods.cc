@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "text/template_builtins.h"
+#include "text/template_format.h"
 #include "text/template_strings.h"
 
 namespace holmes::text {
@@ -40,17 +41,46 @@ std::int64_t Limit(const Arguments& arguments, std::size_t index, std::string_vi
   return value != nullptr && value->is_number() ? value->as_int() : -1;
 }
 
+struct Part {
+  std::string text;
+  std::int64_t begin = 0;  // in characters
+};
+
+/// What the arguments `start` and `end`, second and third, leave of the text; empty when the start
+/// lies behind the text's or the part's end.
+StatusOr<std::optional<Part>> PartOf(const std::string& text, const Arguments& arguments) {
+  if (arguments.positional.size() < 2) return std::optional<Part>(Part{text, 0});
+  const std::vector<char32_t> characters = Characters(text);
+  const auto size = static_cast<std::int64_t>(characters.size());
+  std::int64_t bounds[2] = {0, size};
+  for (std::size_t i = 0; i < 2 && i + 1 < arguments.positional.size(); ++i) {
+    const Value& bound = arguments.positional[i + 1];
+    if (bound.is_none()) continue;
+    if (!bound.is_number() || bound.is_float())
+      return TypeError("slice indices must be integers or None");
+    bounds[i] =
+        bound.as_int() < 0 ? std::max<std::int64_t>(bound.as_int() + size, 0) : bound.as_int();
+  }
+  bounds[1] = std::min(bounds[1], size);
+  if (bounds[0] > bounds[1]) return std::optional<Part>();
+  return std::optional<Part>(Part{
+      FromCharacters({characters.begin() + bounds[0], characters.begin() + bounds[1]}), bounds[0]});
+}
+
 /// startswith and endswith take one string or several.
-Result Affix(const std::string& text, const Arguments& arguments, bool start) {
+Result Affix(const std::string& whole, const Arguments& arguments, bool start) {
   if (arguments.positional.empty()) return TypeError("startswith and endswith need a string");
+  HOLMES_ASSIGN_OR_RETURN(const std::optional<Part> part, PartOf(whole, arguments));
+  if (!part) return Ok(false);
+  const std::string text = part->text;
   const Value& given = arguments.positional[0];
   const List options = given.is_list() ? given.as_list() : List{given};
   for (const Value& option : options) {
     if (!option.is_string())
       return TypeError(
           fmt::format("startswith and endswith need strings, not {}", option.type_name()));
-    const std::string& part = option.as_string();
-    if (start ? text.starts_with(part) : text.ends_with(part)) return Ok(true);
+    const std::string& affix = option.as_string();
+    if (start ? text.starts_with(affix) : text.ends_with(affix)) return Ok(true);
   }
   return Ok(false);
 }
@@ -66,7 +96,9 @@ Result CaseOrKind(const std::string& text, std::string_view name) {
   if (name == "lower") return Ok(ToLower(text));
   if (name == "title") return Ok(ToTitle(text));
   if (name == "capitalize") return Ok(Capitalize(text));
-  if (name == "isdigit" || name == "isdecimal" || name == "isnumeric")
+  if (name == "swapcase") return Ok(SwapCase(text));
+  if (name == "isnumeric") return Ok(AllCharacters(text, IsNumeric));
+  if (name == "isdigit" || name == "isdecimal")
     return Ok(AllCharacters(text, [](char32_t c) { return c >= '0' && c <= '9'; }));
   if (name == "isspace") return Ok(AllCharacters(text, IsPythonSpace));
   if (name == "isalpha")
@@ -82,8 +114,14 @@ Result CaseOrKind(const std::string& text, std::string_view name) {
   return std::optional<Value>();
 }
 
-Result Search(const std::string& text, std::string_view name, const Arguments& arguments) {
+Result Search(const std::string& whole, std::string_view name, const Arguments& arguments) {
   HOLMES_ASSIGN_OR_RETURN(const std::string part, Text(arguments, 0, "sub", true));
+  HOLMES_ASSIGN_OR_RETURN(const std::optional<Part> inside, PartOf(whole, arguments));
+  const bool must_be_there = name == "index" || name == "rindex";
+  if (!inside && name == "count") return Ok(std::int64_t{0});
+  if (!inside)
+    return must_be_there ? Result(TypeError("substring not found")) : Ok(std::int64_t{-1});
+  const std::string& text = inside->text;
   if (name == "count") {
     if (part.empty()) return Ok(static_cast<std::int64_t>(Characters(text).size()) + 1);
     std::int64_t count = 0;
@@ -92,10 +130,12 @@ Result Search(const std::string& text, std::string_view name, const Arguments& a
       ++count;
     return Ok(count);
   }
-  const std::size_t at = name == "rfind" ? text.rfind(part) : text.find(part);
+  const std::size_t at = name[0] == 'r' ? text.rfind(part) : text.find(part);
   if (at == std::string::npos)
-    return name == "index" ? Result(TypeError("substring not found")) : Ok(std::int64_t{-1});
-  return Ok(static_cast<std::int64_t>(Characters(std::string_view(text).substr(0, at)).size()));
+    return must_be_there ? Result(TypeError("substring not found")) : Ok(std::int64_t{-1});
+  const auto before =
+      static_cast<std::int64_t>(Characters(std::string_view(text).substr(0, at)).size());
+  return Ok(inside->begin + before);
 }
 
 Result JoinMethod(const std::string& separator, const Arguments& arguments, RenderBudget& budget) {
@@ -113,6 +153,76 @@ Result JoinMethod(const std::string& separator, const Arguments& arguments, Rend
   return Ok(std::move(out));
 }
 
+Result Partition(const std::string& text, std::string_view name, const Arguments& arguments) {
+  HOLMES_ASSIGN_OR_RETURN(const std::string separator, Text(arguments, 0, "sep", true));
+  if (separator.empty()) return TypeError("empty separator");
+  const bool right = name[0] == 'r';
+  const std::size_t at = right ? text.rfind(separator) : text.find(separator);
+  if (at == std::string::npos)
+    return Ok(right ? Value::Tuple({"", "", text}) : Value::Tuple({text, "", ""}));
+  return Ok(Value::Tuple({text.substr(0, at), separator, text.substr(at + separator.size())}));
+}
+
+std::string ExpandTabs(const std::vector<char32_t>& characters, std::int64_t every) {
+  std::vector<char32_t> out;
+  std::int64_t column = 0;
+  for (const char32_t c : characters) {
+    if (c == '\t') {
+      const std::int64_t blanks = every > 0 ? every - column % every : 0;
+      out.insert(out.end(), static_cast<std::size_t>(blanks), U' ');
+      column += blanks;
+      continue;
+    }
+    out.push_back(c);
+    column = c == '\n' || c == '\r' ? 0 : column + 1;
+  }
+  return FromCharacters(out);
+}
+
+/// zfill, ljust, rjust, center and expandtabs.
+Result Widen(const std::string& text,
+             std::string_view name,
+             const Arguments& arguments,
+             RenderBudget& budget) {
+  const bool tabs = name == "expandtabs";
+  const Value* width = FindArgument(arguments, 0, tabs ? "tabsize" : "width");
+  if (width == nullptr ? !tabs : !width->is_number() || width->is_float())
+    return TypeError(fmt::format("{} needs an integer", name));
+  const std::int64_t wanted = width == nullptr ? 8 : std::max<std::int64_t>(width->as_int(), 0);
+  std::string fill = " ";
+  if (!tabs && name != "zfill" && arguments.positional.size() > 1) {
+    HOLMES_ASSIGN_OR_RETURN(fill, Text(arguments, 1, "fillchar", true));
+    if (Characters(fill).size() != 1)
+      return TypeError("The fill character must be exactly one character long");
+  }
+  HOLMES_RETURN_IF_ERROR(budget.CheckSize(static_cast<std::size_t>(wanted)));
+  const std::vector<char32_t> characters = Characters(text);
+  if (tabs) {
+    const auto count = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\t'));
+    HOLMES_RETURN_IF_ERROR(
+        budget.CheckSize(text.size() + count * static_cast<std::size_t>(wanted)));
+    return Ok(ExpandTabs(characters, wanted));
+  }
+  const auto missing = wanted - static_cast<std::int64_t>(characters.size());
+  if (missing <= 0) return Ok(text);
+  HOLMES_RETURN_IF_ERROR(
+      budget.CheckSize(text.size() + fill.size() * static_cast<std::size_t>(missing)));
+  const auto repeated = [](std::string_view part, std::int64_t count) {
+    std::string out;
+    for (std::int64_t i = 0; i < count; ++i) out += part;
+    return out;
+  };
+  if (name == "zfill") {
+    const std::size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
+    return Ok(text.substr(0, sign) + repeated("0", missing) + text.substr(sign));
+  }
+  // Python's centring puts the odd blank left when the width is odd.
+  const std::int64_t left = name == "ljust"   ? 0
+                            : name == "rjust" ? missing
+                                              : missing / 2 + (missing & wanted & 1);
+  return Ok(repeated(fill, left) + text + repeated(fill, missing - left));
+}
+
 Result StringMethod(const std::string& text,
                     std::string_view name,
                     const Arguments& arguments,
@@ -123,6 +233,9 @@ Result StringMethod(const std::string& text,
   }
   if (name == "split" || name == "rsplit") {
     HOLMES_ASSIGN_OR_RETURN(const std::string separator, Text(arguments, 0, "sep", false));
+    const Value* given = FindArgument(arguments, 0, "sep");
+    if (separator.empty() && given != nullptr && given->is_string())
+      return TypeError("empty separator");
     return Ok(
         ToList(SplitText(text, separator, Limit(arguments, 1, "maxsplit"), name == "rsplit")));
   }
@@ -144,9 +257,17 @@ Result StringMethod(const std::string& text,
     return Ok(!part.empty() && text.ends_with(part) ? text.substr(0, text.size() - part.size())
                                                     : text);
   }
-  if (name == "find" || name == "rfind" || name == "index" || name == "count")
+  if (name == "find" || name == "rfind" || name == "index" || name == "rindex" || name == "count")
     return Search(text, name, arguments);
   if (name == "join") return JoinMethod(text, arguments, budget);
+  if (name == "format") {
+    HOLMES_ASSIGN_OR_RETURN(std::string out, FormatBraces(text, arguments, budget));
+    return Ok(std::move(out));
+  }
+  if (name == "partition" || name == "rpartition") return Partition(text, name, arguments);
+  if (name == "zfill" || name == "ljust" || name == "rjust" || name == "center" ||
+      name == "expandtabs")
+    return Widen(text, name, arguments, budget);
   return CaseOrKind(text, name);
 }
 
@@ -178,6 +299,7 @@ Result DictMethod(const Value& object, std::string_view name, const Arguments& a
 }
 
 Result ListMethod(const Value& object, std::string_view name, const Arguments& arguments) {
+  if (name == "copy") return Ok(object);
   if (name != "index" && name != "count") return std::optional<Value>();
   if (arguments.positional.empty()) return TypeError(fmt::format("{} needs a value", name));
   const List& list = object.as_list();

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "text/template_builtins.h"
+#include "text/template_format.h"
 #include "text/template_strings.h"
 
 namespace holmes::text {
@@ -160,6 +161,10 @@ StatusOr<Value> ApplyBinary(std::string_view op,
     HOLMES_RETURN_IF_ERROR(budget.CheckSize(out.size()));
     return Value(std::move(out));
   }
+  if (op == "%" && left.is_string()) {
+    HOLMES_ASSIGN_OR_RETURN(std::string out, FormatPercent(left.as_string(), right, budget));
+    return Value(std::move(out));
+  }
   if (left.is_undefined()) return UndefinedError(left);
   if (right.is_undefined()) return UndefinedError(right);
   if (left.is_number() && right.is_number()) return Arithmetic(op, left, right);
@@ -295,6 +300,15 @@ StatusOr<std::int64_t> Length(const Value& value) {
   if (value.is_list()) return static_cast<std::int64_t>(value.as_list().size());
   if (value.is_dict()) return static_cast<std::int64_t>(value.as_dict().size());
   return TypeError(fmt::format("object of type '{}' has no len()", value.type_name()));
+}
+
+void SetKey(Dict& dict, const std::string& key, Value value) {
+  for (auto& [existing, current] : dict) {
+    if (existing != key) continue;
+    current = std::move(value);
+    return;
+  }
+  dict.emplace_back(key, std::move(value));
 }
 
 const Value* FindArgument(const Arguments& arguments, std::size_t index, std::string_view name) {

@@ -17,6 +17,12 @@ std::string ToUpper(std::string_view text);
 std::string ToLower(std::string_view text);
 std::string ToTitle(std::string_view text);
 std::string Capitalize(std::string_view text);
+std::string SwapCase(std::string_view text);
+bool IsNumeric(char32_t c);
+/// Of \w: letters, digits and _.
+bool IsWordCharacter(char32_t c);
+/// jinja2's title: capitals after white space and after -({[<, nowhere else.
+std::string TitleWords(std::string_view text);
 /// `limit` < 0 = all. Empty `separator`: runs of white space, none at the ends.
 std::vector<std::string> SplitText(std::string_view text,
                                    std::string_view separator,

@@ -1,6 +1,7 @@
 #include "text/value.h"
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,7 +12,23 @@
 namespace holmes::text {
 namespace {
 
-bool IsPrintable(char32_t c) { return c >= 0xA0 ? c != 0xAD : c >= 0x20 && c != 0x7F; }
+/// Python's str.isprintable: no controls, formats, surrogates, unassigned or blanks but ' '.
+bool IsPrintable(char32_t c) {
+  if (c < 0x80) return c >= 0x20 && c != 0x7F;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
+  }
+}
 
 /// Python's repr of a string: single quotes unless only they occur inside.
 std::string StringRepr(std::string_view text) {
@@ -33,7 +50,9 @@ std::string StringRepr(std::string_view text) {
     } else if (c == '\t') {
       out += "\\t";
     } else if (!IsPrintable(c)) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+      out += c < 0x100     ? fmt::format("\\x{:02x}", static_cast<unsigned>(c))
+             : c < 0x10000 ? fmt::format("\\u{:04x}", static_cast<unsigned>(c))
+                           : fmt::format("\\U{:08x}", static_cast<unsigned>(c));
     } else {
       AppendUtf8(c, out);
     }
@@ -136,9 +155,7 @@ class JsonWriter {
     return OkStatus();
   }
   void Separate(bool first, int depth) {
-    if (!first)
-      out_ +=
-          options_.indent >= 0 && options_.item_separator == ", " ? "," : options_.item_separator;
+    if (!first) out_ += options_.item_separator.value_or(options_.indent >= 0 ? "," : ", ");
     NewLine(depth);
   }
   void End(bool empty, int depth) {

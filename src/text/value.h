@@ -157,8 +157,8 @@ std::string FloatRepr(double value);
 
 /// How transformers' tojson writes: json.dumps(ensure_ascii=False, indent, separators, sort_keys).
 struct JsonOptions {
-  int indent = -1;  // -1: one line
-  std::string item_separator = ", ";
+  int indent = -1;                            // -1: one line
+  std::optional<std::string> item_separator;  // unset: ", ", between lines ","
   std::string key_separator = ": ";
   bool sort_keys = false;
   bool ensure_ascii = false;
