@@ -99,8 +99,8 @@ StatusOr<HfConfig> HfConfig::FromText(std::string_view folder,
   HOLMES_RETURN_IF_ERROR(result.ReadEndIds(result.config_, config_name));
   if (!generation.empty()) {
     const std::string name = fmt::format("{}/generation_config.json", folder);
-    HOLMES_ASSIGN_OR_RETURN(const json::value root, ParseObject(generation, name));
-    HOLMES_RETURN_IF_ERROR(result.ReadEndIds(root, name));
+    HOLMES_ASSIGN_OR_RETURN(result.generation_, ParseObject(generation, name));
+    HOLMES_RETURN_IF_ERROR(result.ReadEndIds(result.generation_, name));
   }
   result.end_ids_ = SortedUnique(std::move(result.end_ids_));
   if (!tokenizer.empty()) {
@@ -166,7 +166,10 @@ Status HfConfig::ReadChatTemplate(std::string_view file_name) {
 }
 
 const json::value* HfConfig::Find(std::string_view key) const {
-  const json::value* value = FindPath(config_, key);
+  constexpr std::string_view kGeneration = "generation_config.";
+  const bool generation = key.starts_with(kGeneration);
+  const json::value* value =
+      generation ? FindPath(generation_, key.substr(kGeneration.size())) : FindPath(config_, key);
   constexpr std::string_view kScaling = "rope_scaling.";
   if (value == nullptr && key == "rope_theta")
     value = FindPath(config_, "rope_parameters.rope_theta");

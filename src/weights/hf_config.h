@@ -38,7 +38,8 @@ class HfConfig {
   /// Of config and generation_config; every id is at least 0 and, where config.json says
   /// vocab_size, below it.
   const std::vector<TokenId>& end_ids() const { return end_ids_; }
-  /// A key of config.json or a path into it. The two layouts of rotary keys answer for each other:
+  /// A key of config.json or a path into it; behind "generation_config." one of
+  /// generation_config.json. The two layouts of rotary keys answer for each other:
   /// "rope_theta" and "rope_scaling.x" also find "rope_parameters.rope_theta" and
   /// "rope_parameters.x". Null when absent or JSON null.
   const boost::json::value* Find(std::string_view key) const;
@@ -52,7 +53,8 @@ class HfConfig {
   Status ReadChatTemplate(std::string_view file_name);
 
   boost::json::value config_;
-  boost::json::value tokenizer_;  // null when the folder has no tokenizer_config.json
+  boost::json::value generation_;  // null when the folder has no generation_config.json
+  boost::json::value tokenizer_;   // null when the folder has no tokenizer_config.json
   std::string model_type_;
   std::string chat_template_;
   std::vector<TokenId> end_ids_;

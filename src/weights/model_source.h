@@ -51,7 +51,8 @@ class ModelSource {
   virtual const TensorRef* Find(std::string_view tensor_name) const = 0;
 
   /// A hyperparameter: GGUF key ("llama.block_count") or config.json path ("num_hidden_layers",
-  /// "rope_scaling.factor"). Empty when absent or of another kind.
+  /// "rope_scaling.factor"; "generation_config.top_p" is of generation_config.json). Empty when
+  /// absent or of another kind.
   virtual std::optional<double> Number(std::string_view key) const = 0;
   virtual std::optional<bool> Bool(std::string_view key) const = 0;
   virtual std::optional<std::string> String(std::string_view key) const = 0;
