@@ -5,7 +5,7 @@
 namespace holmes::kernels {
 
 /// Multiply-adds (two FLOP each) done by a loop of independent 512-bit FMAs in registers.
-/// Precondition: BestIsa() is kAvx512.
+/// Precondition: BestIsa() is not kScalar.
 double RunFmaProbe(int iterations);
 
 }  // namespace holmes::kernels

@@ -5,6 +5,7 @@
 #include <benchmark/benchmark.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -41,6 +42,12 @@ double PeakGflops() {
   return peak;
 }
 
+/// HOLMES_BENCH_SIMD=avx512 measures a lower level.
+Isa BenchIsa() {
+  const char* name = std::getenv("HOLMES_BENCH_SIMD");
+  return std::min(BestIsa(), IsaByName(name != nullptr ? name : "").value_or(BestIsa()));
+}
+
 PackedMatrix RandomMatrix(BlockType type, std::int64_t n, std::int64_t k, Team& team) {
   const tensor::BlockTypeInfo& info = tensor::InfoOf(type);
   std::vector<std::byte> bytes(
@@ -53,7 +60,7 @@ PackedMatrix RandomMatrix(BlockType type, std::int64_t n, std::int64_t k, Team& 
   for (std::size_t at = 0; at < bytes.size(); at += static_cast<std::size_t>(info.block_bytes))
     std::memcpy(bytes.data() + at, halves, 2 * num);
   StatusOr<PackedMatrix> packed =
-      PackedMatrix::Pack({.type = type, .n = n, .k = k, .bytes = bytes}, BestIsa(), &team);
+      PackedMatrix::Pack({.type = type, .n = n, .k = k, .bytes = bytes}, BenchIsa(), &team);
   return *std::move(packed);
 }
 
@@ -75,7 +82,9 @@ struct Model {
         layer_bytes += w->bytes(), layer_weights += w->n() * w->k();
     }
     head = RandomMatrix(BlockType::kQ8_0, kVocab, kHidden, team);
-    x.assign(static_cast<std::size_t>(kMaxRows * kWide), 0.25F);
+    const std::vector<float> x(static_cast<std::size_t>(kMaxRows * kWide), 0.25F);
+    hidden.Quantize(x.data(), kHidden, 0, kMaxRows, 0, kHidden, BenchIsa());
+    wide.Quantize(x.data(), kWide, 0, kMaxRows, 0, kWide, BenchIsa());
     for (std::vector<float>* y : {&y0, &y1, &y2})
       y->resize(static_cast<std::size_t>(kMaxRows * kWide));
     logits.resize(static_cast<std::size_t>(kMaxRows * kVocab));
@@ -86,25 +95,29 @@ struct Model {
   }
 
   LinearJob Job(const PackedMatrix& w, std::int64_t rows, std::vector<float>& y) const {
-    return {.w = &w, .x = x.data(), .ldx = w.k(), .rows = rows, .y = y.data(), .ldy = w.n()};
+    return {.w = &w,
+            .quantized = w.k() == kWide ? &wide : &hidden,
+            .rows = rows,
+            .y = y.data(),
+            .ldy = w.n()};
   }
 
   void Step(std::int64_t rows, std::int64_t head_rows) {
-    team.Run([&](int member, int members) {
+    team.Run([&](int member, int) {
       for (const Layer& layer : layers) {
         const LinearJob qkv[] = {
             Job(layer.query, rows, y0), Job(layer.key, rows, y1), Job(layer.value, rows, y2)};
-        LinearManyInRegion(qkv, member, members);
+        LinearManyInRegion(qkv, team, member);
         team.Barrier();
-        LinearInRegion(Job(layer.output, rows, y0), member, members);
+        LinearInRegion(Job(layer.output, rows, y0), team, member);
         team.Barrier();
         const LinearJob gate_up[] = {Job(layer.gate, rows, y0), Job(layer.up, rows, y1)};
-        LinearManyInRegion(gate_up, member, members);
+        LinearManyInRegion(gate_up, team, member);
         team.Barrier();
-        LinearInRegion(Job(layer.down, rows, y0), member, members);
+        LinearInRegion(Job(layer.down, rows, y0), team, member);
         team.Barrier();
       }
-      LinearInRegion(Job(head, head_rows, logits), member, members);
+      LinearInRegion(Job(head, head_rows, logits), team, member);
     });
   }
 
@@ -113,7 +126,9 @@ struct Model {
   PackedMatrix head;
   std::int64_t layer_bytes = 0;
   std::int64_t layer_weights = 0;
-  std::vector<float> x, y0, y1, y2, logits;
+  QuantizedRows hidden{kMaxRows, kHidden};
+  QuantizedRows wide{kMaxRows, kWide};
+  std::vector<float> y0, y1, y2, logits;
 };
 
 Model& SharedModel(int num_threads) {
@@ -137,7 +152,7 @@ void Report(benchmark::State& state,
   state.counters["tokens/s"] = Counter(steps * static_cast<double>(rows), Counter::kIsRate);
   state.counters["weights_GB/s"] = Counter(1e-9 * steps * bytes, Counter::kIsRate);
   state.counters["GFLOP/s"] = Counter(1e-9 * steps * flops, Counter::kIsRate);
-  if (BestIsa() == Isa::kAvx512) {
+  if (BestIsa() != Isa::kScalar) {
     state.counters["of_peak_%"] =
         Counter(1e-9 * steps * flops / (PeakGflops() * model.team.size()) * 100, Counter::kIsRate);
   }

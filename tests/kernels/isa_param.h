@@ -11,13 +11,15 @@
 namespace holmes::kernels {
 
 inline std::vector<Isa> AvailableIsas() {
-  std::vector<Isa> out = {Isa::kScalar};
-  if (BestIsa() == Isa::kAvx512) out.push_back(Isa::kAvx512);
+  std::vector<Isa> out;
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx512, Isa::kAmx}) {
+    if (isa <= BestIsa()) out.push_back(isa);
+  }
   return out;
 }
 
 inline std::string IsaParamName(const testing::TestParamInfo<Isa>& info) {
-  return info.param == Isa::kAvx512 ? "avx512" : "scalar";
+  return std::string(NameOf(info.param));
 }
 
 }  // namespace holmes::kernels

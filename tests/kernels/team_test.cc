@@ -38,6 +38,22 @@ TEST_P(TeamTest, ABarrierSeparatesPhases) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
+TEST_P(TeamTest, EveryClaimGoesToOneMemberAndEachPhaseStartsAnew) {
+  constexpr int kUnits = 50;
+  Team team({.num_threads = GetParam()});
+  std::vector<std::atomic<int>> taken(kUnits);
+  for (int run = 0; run < 200; ++run) {
+    team.Run([&](int, int) {
+      for (int phase = 0; phase < 2; ++phase) {
+        for (int unit = team.Claim(); unit < kUnits; unit = team.Claim())
+          taken[static_cast<std::size_t>(unit)].fetch_add(1);
+        team.Barrier();
+      }
+    });
+  }
+  for (const std::atomic<int>& count : taken) EXPECT_EQ(count.load(), 400);
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, TeamTest, testing::Values(1, 2, 3, 7));
 
 TEST(AllowedCpusTest, IsAtLeastOne) { EXPECT_GE(AllowedCpus(), 1); }

@@ -84,16 +84,22 @@ void AttendTileScalar(const KvLayerView& cache,
 
 }  // namespace
 
+void WriteKvHead(const KvLayerView& cache,
+                 BlockId block,
+                 int slot,
+                 int kv_head,
+                 const float* k,
+                 const float* v) {
+  const std::int64_t dim = cache.head_dim;
+  const std::int64_t base = block.value * cache.block_elements() + kv_head * dim * kBlock;
+  for (std::int64_t d = 0; d < dim; ++d) cache.keys[base + d * kBlock + slot] = k[d];
+  std::copy_n(v, dim, cache.values + base + slot * dim);
+}
+
 void WriteKv(const KvLayerView& cache, BlockId block, int slot, const float* k, const float* v) {
-  const std::int64_t base = block.value * cache.block_elements();
   for (int h = 0; h < cache.kv_heads; ++h) {
-    const std::int64_t head = base + static_cast<std::int64_t>(h) * cache.head_dim * kBlock;
-    for (int d = 0; d < cache.head_dim; ++d) {
-      cache.keys[head + static_cast<std::int64_t>(d) * kBlock + slot] = k[h * cache.head_dim + d];
-    }
-    std::copy_n(v + h * cache.head_dim,
-                cache.head_dim,
-                cache.values + head + static_cast<std::int64_t>(slot) * cache.head_dim);
+    const std::int64_t at = static_cast<std::int64_t>(h) * cache.head_dim;
+    WriteKvHead(cache, block, slot, h, k + at, v + at);
   }
 }
 
@@ -104,7 +110,7 @@ void PagedAttention(const KvLayerView& cache,
                     Isa isa) {
   HOLMES_DCHECK(shape.heads % cache.kv_heads == 0);
   const int group = shape.heads / cache.kv_heads;
-  const bool simd = isa == Isa::kAvx512 && cache.head_dim % 16 == 0 &&
+  const bool simd = isa != Isa::kScalar && cache.head_dim % 16 == 0 &&
                     cache.head_dim <= internal::kMaxHeadDimAvx512;
   const internal::TileFunction attend = simd ? internal::AttendTileAvx512 : AttendTileScalar;
   internal::QueryTile tile;

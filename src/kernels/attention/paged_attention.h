@@ -28,6 +28,10 @@ struct KvLayerView {
 /// 16 of `block`.
 void WriteKv(const KvLayerView& cache, BlockId block, int slot, const float* k, const float* v);
 
+/// The same for one KV head; k, v [head_dim].
+void WriteKvHead(
+    const KvLayerView& cache, BlockId block, int slot, int kv_head, const float* k, const float* v);
+
 /// Queries of consecutive positions of one sequence.
 struct AttentionRows {
   const float* q = nullptr;  // [num_tokens, heads, head_dim], row stride ldq
@@ -47,9 +51,9 @@ struct AttentionShape {
 };
 
 /// out = softmax(scale q K^T) V over positions <= the query's, for the query heads of one KV head.
-/// Order:  every query walks the blocks in absolute order with an online softmax (Milakov and
-/// Gimelshein 2018), so its result does not depend on
-///         which rows are computed with it.
+/// Order:  every query walks the positions in absolute order with an online softmax (Milakov and
+///         Gimelshein 2018) whose maximum is renewed at fixed positions (every 64 with AVX-512,
+///         every 16 without), so its result does not depend on which rows are computed with it.
 /// Cost:   one pass over the keys and values per tile of up to 8 queries; no allocation.
 void PagedAttention(const KvLayerView& cache,
                     const AttentionRows& rows,

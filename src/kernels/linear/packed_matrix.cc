@@ -1,6 +1,7 @@
 #include "kernels/linear/packed_matrix.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,9 +15,7 @@ namespace holmes::kernels {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
-/// Kernels read whole registers at byte offsets inside a body, so up to 3 bytes behind the last
-/// one.
-constexpr std::int64_t kReadPast = 64;
+constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 
 /// Which layout keeps the stored values exactly.
 StatusOr<PanelFormat> FormatOf(tensor::BlockType type) {
@@ -34,7 +33,8 @@ StatusOr<PanelFormat> FormatOf(tensor::BlockType type) {
       return PanelFormat::kInt8x16;
     case BlockType::kQ4_1:
       return PanelFormat::kNibble;
-    case BlockType::kQ4_0:  // its offset, -8 d, may overflow half precision
+    case BlockType::kQ4_0:
+      return PanelFormat::kNibbleMinus8;
     case BlockType::kQ4_K:
       return PanelFormat::kNibbleF;
     default:
@@ -50,7 +50,10 @@ StatusOr<PanelFormat> FormatOf(tensor::BlockType type) {
 
 void PackedMatrix::Free::operator()(std::byte* p) const { std::free(p); }
 
-StatusOr<PackedMatrix> PackedMatrix::Pack(const WeightView& view, Isa isa, Team* team) {
+namespace {
+
+/// Checks bytes against shape and says which layout keeps the values.
+StatusOr<PanelFormat> Check(const WeightView& view) {
   const tensor::BlockTypeInfo& info = tensor::InfoOf(view.type);
   if (view.n < 1 || view.k < 1 || view.k % info.block_elements != 0 ||
       view.k / info.block_elements * info.block_bytes * view.n !=
@@ -61,20 +64,42 @@ StatusOr<PackedMatrix> PackedMatrix::Pack(const WeightView& view, Isa isa, Team*
                                                   view.k,
                                                   info.name));
   }
+  return FormatOf(view.type);
+}
+
+}  // namespace
+
+StatusOr<PackedMatrix> PackedMatrix::Layout(const WeightView& view, Isa isa) {
   PackedMatrix out;
-  HOLMES_ASSIGN_OR_RETURN(out.format_, FormatOf(view.type));
+  HOLMES_ASSIGN_OR_RETURN(out.format_, Check(view));
   out.n_ = view.n;
   out.k_ = view.k;
   out.isa_ = isa;
   out.head_bytes_ = HeadBytes(out.format_);
   out.body_bytes_ = BodyBytes(out.format_);
-  const std::int64_t bytes = (out.bytes() + kReadPast + kAlignment - 1) / kAlignment * kAlignment;
-  out.data_.reset(
-      static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(bytes))));
-  if (out.data_ == nullptr)
+  return out;
+}
+
+StatusOr<std::int64_t> PackedMatrix::PackedBytes(const WeightView& view) {
+  HOLMES_ASSIGN_OR_RETURN(const PackedMatrix layout, Layout(view, Isa::kScalar));
+  return layout.allocated_bytes();
+}
+
+std::int64_t PackedMatrix::allocated_bytes() const {
+  return (bytes() + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+StatusOr<PackedMatrix> PackedMatrix::Pack(const WeightView& view, Isa isa, Team* team) {
+  HOLMES_ASSIGN_OR_RETURN(PackedMatrix out, Layout(view, isa));
+  const auto bytes = static_cast<std::size_t>(out.allocated_bytes());
+  const bool huge = out.bytes() >= kHugePage;
+  void* data = nullptr;
+  if (posix_memalign(&data, huge ? kHugePage : kAlignment, bytes) != 0)
     return base::ResourceExhaustedError(
         fmt::format("no memory for {} bytes of packed weights", bytes));
-  std::memset(out.data_.get() + out.bytes(), 0, static_cast<std::size_t>(bytes - out.bytes()));
+  out.data_.reset(static_cast<std::byte*>(data));
+  // One page table entry per 2 MiB where the system allows it; a refusal changes nothing.
+  if (huge) madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 
   // Members share out whole groups, so that each page is first touched by one of them.
   const std::int64_t groups = (out.num_panels() + kGroupPanels - 1) / kGroupPanels;

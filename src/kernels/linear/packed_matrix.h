@@ -25,16 +25,21 @@ struct WeightView {
 };
 
 /// How 32 consecutive inputs of a panel are stored ("slice"): a head of scales and a body of
-/// values; docs/kernels-cpu.md draws each.
+/// values; docs/kernels-cpu.md draws each. Integers are unsigned bytes u, or nibbles of bytes, four
+/// inputs to a dword of one output.
 enum class PanelFormat : std::uint8_t {
-  kF32,      // body [32][16] float
-  kF16,      // body [32][16] half
-  kBF16,     // body [32][16] bfloat16
-  kInt8,     // head d [16] half; body [8][16] dwords of four bytes q + 128 each: w = d q
-  kInt8x16,  // head d [2][16] float, of 16 inputs each; body [32][16] int8: w = d q
-  kNibble,  // head d [16] half, m [16] half; body [4][16] dwords of eight 4-bit q each: w = d q + m
-  kNibbleF,  // as kNibble with float d and m (formats whose scales are products)
+  kF32,           // body [32][16] float
+  kF16,           // body [32][16] half
+  kBF16,          // body [32][16] bfloat16
+  kInt8,          // head d [16] half; body [8][16] dwords: w = d (u - 128)
+  kInt8x16,       // head d [2][16] float, of 16 inputs each; body as kInt8: w = d (u - 32)
+  kNibble,        // head d [16] half, m [16] half; body [4][16] dwords: w = d u + m
+  kNibbleF,       // as kNibble with float d and m (formats whose scales are products)
+  kNibbleMinus8,  // head d [16] half; body as kNibble: w = d (u - 8)
 };
+
+/// Whether activations are multiplied as integers (quantized_rows.h) rather than as float32.
+constexpr bool IsInteger(PanelFormat format) { return format >= PanelFormat::kInt8; }
 
 /// Where one slice of one panel lies.
 struct PanelSlice {
@@ -50,13 +55,16 @@ class PackedMatrix {
   static constexpr int kSliceInputs = 32;
   static constexpr int kGroupPanels = 4;
   /// Changes when a layout does: a stored image with another id is packed anew.
-  static constexpr std::uint32_t kPackingId = 2;
+  static constexpr std::uint32_t kPackingId = 3;
 
   PackedMatrix() = default;
 
   /// Types: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K. The weight's exact values are kept.
   /// Errors: kUnimplemented for another type; kInvalidArgument when bytes and shape disagree.
   static StatusOr<PackedMatrix> Pack(const WeightView& view, Isa isa, Team* team);
+
+  /// What Pack would take. Bytes; errors as those of Pack.
+  static StatusOr<std::int64_t> PackedBytes(const WeightView& view);
 
   std::int64_t n() const { return n_; }
   std::int64_t k() const { return k_; }
@@ -89,6 +97,9 @@ class PackedMatrix {
   struct Free {
     void operator()(std::byte* p) const;
   };
+  /// Everything but the data.
+  static StatusOr<PackedMatrix> Layout(const WeightView& view, Isa isa);
+  std::int64_t allocated_bytes() const;
   void PackPanel(const WeightView& view, std::int64_t panel);
 
   std::int64_t n_ = 0;

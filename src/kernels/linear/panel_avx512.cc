@@ -10,13 +10,17 @@
 #include <memory>
 #include <utility>
 
+#include "base/check.h"
 #include "kernels/linear/panel_kernels.h"
+#include "kernels/linear/panel_simd.h"
 #include "kernels/linear/slice.h"
 
 namespace holmes::kernels::internal {
 namespace {
 
-constexpr std::int64_t kLanes = PackedMatrix::kPanelRows;
+/// Up to this many rows the weights are unpacked in registers; above, a piece of them is unpacked
+/// once into the cache.
+constexpr int kStreamRows = 8;
 constexpr int kInputs = PackedMatrix::kSliceInputs;
 /// Inputs of a dequantised piece: 64 outputs x 128 inputs x 4 bytes = 32 KiB, which leaves room for
 /// the rows in a 48 KiB L1.
@@ -30,13 +34,7 @@ constexpr int kWideRows = 4;
 constexpr std::int64_t kPrefetchBytes = 4096;
 
 template <PanelFormat kFormat>
-inline constexpr std::int64_t kHeadBytes = HeadBytes(kFormat);
-template <PanelFormat kFormat>
 inline constexpr std::int64_t kBodyBytes = BodyBytes(kFormat);
-
-inline __m512 LoadHalf16(const std::byte* at) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
-}
 
 /// How a format turns a slice into weights: the head is read once, At<j>(octet) gives input 8 octet
 /// + j of all 16 lanes.
@@ -75,103 +73,6 @@ struct Unpack<PanelFormat::kBF16> {
   const std::byte* body;
 };
 
-/// w = d q in two instructions after the load. With u = q + 128 in bits 8 to 15 of a float of
-/// exponent 15, the float is v = 2^15 + u, and w = fma(d, v, -d (2^15 + 128)): the addend needs 11
-/// + 9 bits and the result 11 + 8, so nothing rounds. A load that starts a byte earlier or later
-/// brings another of a dword's four bytes into place, on the load ports, which have room.
-template <>
-struct Unpack<PanelFormat::kInt8> {
-  explicit Unpack(PanelSlice slice)
-      : scale(LoadHalf16(slice.head)),
-        addend(_mm512_mul_ps(scale, _mm512_set1_ps(-(0x1p15F + 128.0F)))),
-        body(slice.body) {}
-  template <int kJ>
-  __m512 At(int octet) {
-    const __m512i bytes = _mm512_loadu_si512(body + (2 * octet + kJ / 4) * kLanes * 4 + kJ % 4 - 1);
-    constexpr int kAndOr = 0xEA;  // (a & b) | c
-    const __m512i v = _mm512_ternarylogic_epi32(
-        bytes, _mm512_set1_epi32(0xFF00), _mm512_set1_epi32(0x47000000), kAndOr);
-    return _mm512_fmadd_ps(scale, _mm512_castsi512_ps(v), addend);
-  }
-  __m512 scale, addend;
-  const std::byte* body;
-};
-
-template <>
-struct Unpack<PanelFormat::kInt8x16> {
-  explicit Unpack(PanelSlice slice)
-      : scale{_mm512_loadu_ps(slice.head), _mm512_loadu_ps(slice.head + kLanes * 4)},
-        body(slice.body) {}
-  template <int kJ>
-  __m512 At(int octet) {
-    const __m128i q =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(body + (8 * octet + kJ) * kLanes));
-    return _mm512_mul_ps(scale[octet / 2], _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)));
-  }
-  __m512 scale[2];
-  const std::byte* body;
-};
-
-/// 0.0 to 15.0; vpermps looks only at the low four bits of an index, so what lies above a nibble
-/// needs no mask.
-inline __m512 NibbleTable() {
-  return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
-
-/// Even nibbles come to the low bits by loading from a later byte, odd ones by one shift more: the
-/// shifts all use one port, which the table look-ups' port must balance.
-struct UnpackNibbles {
-  UnpackNibbles(__m512 scale_in, __m512 offset_in, const std::byte* body_in)
-      : scale(scale_in), offset(offset_in), body(body_in) {}
-  template <int kJ>
-  __m512 At(int octet) {
-    if constexpr (kJ % 2 == 0) word = _mm512_loadu_si512(body + octet * kLanes * 4 + kJ / 2);
-    const __m512i index = kJ % 2 == 0 ? word : _mm512_srli_epi32(word, 4);
-    return _mm512_fmadd_ps(scale, _mm512_permutexvar_ps(index, NibbleTable()), offset);
-  }
-  __m512 scale, offset;
-  __m512i word = _mm512_setzero_si512();
-  const std::byte* body;
-};
-
-template <>
-struct Unpack<PanelFormat::kNibble> : UnpackNibbles {
-  explicit Unpack(PanelSlice slice)
-      : UnpackNibbles(LoadHalf16(slice.head), LoadHalf16(slice.head + kLanes * 2), slice.body) {}
-};
-
-template <>
-struct Unpack<PanelFormat::kNibbleF> : UnpackNibbles {
-  explicit Unpack(PanelSlice slice)
-      : UnpackNibbles(
-            _mm512_loadu_ps(slice.head), _mm512_loadu_ps(slice.head + kLanes * 4), slice.body) {}
-};
-
-/// Calls body.operator()<i>() for i = 0 .. kCount - 1, unrolled.
-template <int kCount, typename Body>
-inline __attribute__((always_inline)) void Unroll(Body&& body) {
-  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) __attribute__((always_inline)) {
-    (body.template operator()<kIndex>(), ...);
-  }
-  (std::make_integer_sequence<int, kCount>());
-}
-
-inline void Epilogue(const LinearJob& job, std::int64_t panel, std::int64_t row, __m512 acc) {
-  const std::int64_t left = job.w->n() - panel * kLanes;
-  const __mmask16 mask = left >= kLanes ? 0xFFFF : static_cast<__mmask16>((1U << left) - 1U);
-  float* y = job.y + row * job.ldy + panel * kLanes;
-  if (job.options.bias != nullptr)
-    acc = _mm512_add_ps(acc, _mm512_maskz_loadu_ps(mask, job.options.bias + panel * kLanes));
-  if (job.options.accumulate) acc = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, y), acc);
-  _mm512_mask_storeu_ps(y, mask, acc);
-}
-
-/// Asks for kBytes that will be read later; past the end of the matrix this is a hint for nothing.
-template <std::int64_t kBytes>
-inline __attribute__((always_inline)) void Prefetch(const std::byte* at) {
-  for (std::int64_t b = 0; b < kBytes; b += 64) _mm_prefetch(at + b, _MM_HINT_T0);
-}
-
 /// kPanels panels of one group x kRows rows over all inputs.
 template <PanelFormat kFormat, int kPanels, int kRows>
 void StreamGroup(const LinearJob& job, std::int64_t panel) {
@@ -197,7 +98,6 @@ void StreamGroup(const LinearJob& job, std::int64_t panel) {
         x[r] = padded[r];
       }
     }
-    Prefetch<kPanels * kHeadBytes<kFormat>>(at[0].head + kPrefetchBytes);
     [&]<int... kP>(std::integer_sequence<int, kP...>) __attribute__((always_inline)) {
       Unpack<kFormat> unpack[kPanels] = {Unpack<kFormat>(at[kP])...};
       for (int octet = 0; octet < kInputs / 8; ++octet) {
@@ -213,7 +113,7 @@ void StreamGroup(const LinearJob& job, std::int64_t panel) {
       }
     }
     (std::make_integer_sequence<int, kPanels>());
-    for (PanelSlice& slice : at) slice.head += stride, slice.body += stride;
+    for (PanelSlice& slice : at) slice.body += stride;
   }
   for (int p = 0; p < kPanels; ++p) {
     for (int r = 0; r < kRows; ++r) Epilogue(job, panel + p, r, acc[p][r]);
@@ -261,14 +161,12 @@ void Dequantize(const PackedMatrix& w,
   PanelSlice slice = w.slice(panel, first);
   for (std::int64_t s = 0; s < num_slices; ++s) {
     Unpack<kFormat> unpack(slice);
-    Prefetch<kHeadBytes<kFormat>>(slice.head + kPieceSlices * stride);  // the next piece's
-    Prefetch<kBodyBytes<kFormat>>(slice.body + kPieceSlices * stride);
+    Prefetch<kBodyBytes<kFormat>>(slice.body + kPieceSlices * stride);  // the next piece's
     for (int octet = 0; octet < kInputs / 8; ++octet, out += 8 * kGroupRows) {
       Unroll<8>([&]<int kJ>() __attribute__((always_inline)) {
         _mm512_store_ps(out + kJ * kGroupRows, unpack.template At<kJ>(octet));
       });
     }
-    slice.head += stride;
     slice.body += stride;
   }
 }
@@ -370,14 +268,8 @@ void Dispatch(PanelFormat format, Args&&... args) {
       return Pick<PanelFormat::kF16>::Run(args...);
     case PanelFormat::kBF16:
       return Pick<PanelFormat::kBF16>::Run(args...);
-    case PanelFormat::kInt8:
-      return Pick<PanelFormat::kInt8>::Run(args...);
-    case PanelFormat::kInt8x16:
-      return Pick<PanelFormat::kInt8x16>::Run(args...);
-    case PanelFormat::kNibble:
-      return Pick<PanelFormat::kNibble>::Run(args...);
-    case PanelFormat::kNibbleF:
-      return Pick<PanelFormat::kNibbleF>::Run(args...);
+    default:
+      base::CheckFailed("a float format", "integer formats have kernels of their own");
   }
 }
 
@@ -414,7 +306,7 @@ void Tile(const LinearJob& job,
 }  // namespace
 
 const PanelKernels& Avx512Kernels() {
-  static constexpr PanelKernels kKernels{Stream, Tile};
+  static constexpr PanelKernels kKernels{Stream, Tile, kStreamRows};
   return kKernels;
 }
 

@@ -10,12 +10,9 @@ namespace holmes::kernels::internal {
 /// Panels that the kernels take together.
 inline constexpr int kGroupPanels = PackedMatrix::kGroupPanels;
 inline constexpr int kGroupRows = kGroupPanels * PackedMatrix::kPanelRows;
-/// Up to this many rows the weights are dequantised in registers; above, a piece of them is
-/// dequantised once into the cache.
-inline constexpr int kStreamRows = 8;
 
 struct PanelKernels {
-  /// All rows (at most kStreamRows) of panels [first, last).
+  /// All rows of panels [first, last); at most `max_stream_rows` of them.
   void (*stream)(const LinearJob& job, std::int64_t first, std::int64_t last);
   /// Rows [row, row + num_rows) of panels [first, last), at most kGroupPanels.
   void (*tile)(const LinearJob& job,
@@ -23,9 +20,16 @@ struct PanelKernels {
                std::int64_t last,
                std::int64_t row,
                std::int64_t num_rows);
+  /// Up to this many rows a whole job is cut by panels alone.
+  std::int64_t max_stream_rows;
 };
 
 const PanelKernels& ScalarKernels();
+/// Float formats.
 const PanelKernels& Avx512Kernels();
+/// Integer formats.
+const PanelKernels& VnniKernels();
+/// Integer formats; few rows as VnniKernels.
+const PanelKernels& AmxKernels();
 
 }  // namespace holmes::kernels::internal

@@ -24,6 +24,32 @@ void AddSlice(const LinearJob& job,
   }
 }
 
+/// The same for an integer format: exact sums, then the scales.
+void AddIntegerSlice(const LinearJob& job,
+                     PanelSlice slice,
+                     int lane,
+                     std::int64_t index,
+                     std::int64_t row,
+                     std::int64_t num_rows,
+                     float* acc) {
+  const PanelFormat format = job.w->format();
+  const LaneScales scales = LoadScales(format, slice, lane);
+  std::uint8_t u[kInputs];
+  LoadIntegers(format, slice, lane, u);
+  const int inputs = ScaleInputs(format);
+  for (std::int64_t r = 0; r < num_rows; ++r) {
+    const std::int8_t* x = job.quantized->values(row + r) + index * 2 * kInputs;
+    const QuantizedRows::Block& block = job.quantized->blocks(row + r)[index];
+    for (int first = 0; first < kInputs; first += inputs) {
+      std::int32_t total = 0;
+      for (int i = first; i < first + inputs; ++i)
+        total += (u[i] - IntegerZero(format)) * (256 * x[i] + x[kInputs + i]);
+      acc[r] = std::fma(scales.scale[first / 16] * block.scale, static_cast<float>(total), acc[r]);
+    }
+    if (HasOffset(format)) acc[r] = std::fma(scales.offset, block.scaled_sum, acc[r]);
+  }
+}
+
 void Store(const LinearJob& job, std::int64_t output, std::int64_t row, float acc) {
   float* y = job.y + row * job.ldy + output;
   if (job.options.bias != nullptr) acc += job.options.bias[output];
@@ -42,11 +68,14 @@ void Tile(const LinearJob& job,
       const std::int64_t count = std::min(kPiece, num_rows - at);
       float acc[kPiece] = {};
       for (std::int64_t s = 0; s < job.w->num_slices(); ++s) {
+        const PanelSlice slice = job.w->slice(output / kLanes, s);
+        const int lane = static_cast<int>(output % kLanes);
+        if (IsInteger(job.w->format())) {
+          AddIntegerSlice(job, slice, lane, s, row + at, count, acc);
+          continue;
+        }
         float weights[kInputs];
-        LoadLane(job.w->format(),
-                 job.w->slice(output / kLanes, s),
-                 static_cast<int>(output % kLanes),
-                 weights);
+        LoadLane(job.w->format(), slice, lane, weights);
         AddSlice(job, weights, s, row + at, count, acc);
       }
       for (std::int64_t r = 0; r < count; ++r) Store(job, output, row + at + r, acc[r]);
@@ -61,7 +90,7 @@ void Stream(const LinearJob& job, std::int64_t first, std::int64_t last) {
 }  // namespace
 
 const PanelKernels& ScalarKernels() {
-  static constexpr PanelKernels kKernels{Stream, Tile};
+  static constexpr PanelKernels kKernels{Stream, Tile, 8};
   return kKernels;
 }
 

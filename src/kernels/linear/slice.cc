@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/check.h"
 #include "tensor/half.h"
 
 namespace holmes::kernels {
@@ -23,22 +24,9 @@ T Get(const std::byte* base, std::int64_t index) {
   return value;
 }
 
-/// Eight 4-bit values per dword: input 8 i + j of a lane is bits [4 j, 4 j + 4) of dword [i][lane].
-void PutNibbles(std::byte* base, int lane, const std::int8_t* q) {
-  for (int i = 0; i < kInputs / 8; ++i) {
-    std::uint32_t word = 0;
-    for (int j = 0; j < 8; ++j) word |= static_cast<std::uint32_t>(q[8 * i + j] & 15) << (4 * j);
-    Put(base, i * kLanes + lane, word);
-  }
-}
-
-int GetNibble(const std::byte* base, int lane, int input) {
-  return static_cast<int>(Get<std::uint32_t>(base, input / 8 * kLanes + lane) >> (4 * (input % 8)) &
-                          15U);
-}
-
-/// Where kInt8 keeps an input: four per dword.
-std::int64_t BiasedByte(int lane, int input) { return (input / 4 * kLanes + lane) * 4 + input % 4; }
+/// Where a lane's input lies: four inputs per dword; in nibble formats the bytes of inputs 16 to 31
+/// are the high halves of those of inputs 0 to 15.
+std::int64_t ByteOf(int lane, int input) { return (input / 4 * kLanes + lane) * 4 + input % 4; }
 
 }  // namespace
 
@@ -52,65 +40,82 @@ void StoreLane(PanelFormat format, const SliceValues& values, int lane, MutableP
       for (int i = 0; i < kInputs; ++i) Put(slice.body, i * kLanes + lane, values.bits[i]);
       return;
     case PanelFormat::kInt8:
+    case PanelFormat::kNibbleMinus8:
       Put(slice.head, lane, values.half_scale);
-      for (int i = 0; i < kInputs; ++i)
-        Put(slice.body, BiasedByte(lane, i), static_cast<std::uint8_t>(values.q[i] + 128));
-      return;
+      break;
     case PanelFormat::kInt8x16:
-      for (int s = 0; s < 2; ++s) Put(slice.head, s * kLanes + lane, values.scale[s]);
-      for (int i = 0; i < kInputs; ++i) Put(slice.body, i * kLanes + lane, values.q[i]);
-      return;
+      for (int h = 0; h < 2; ++h) Put(slice.head, h * kLanes + lane, values.scale[h]);
+      break;
     case PanelFormat::kNibble:
       Put(slice.head, lane, values.half_scale);
       Put(slice.head, kLanes + lane, values.half_offset);
-      PutNibbles(slice.body, lane, values.q);
-      return;
+      break;
     case PanelFormat::kNibbleF:
       Put(slice.head, lane, values.scale[0]);
       Put(slice.head, kLanes + lane, values.offset);
-      PutNibbles(slice.body, lane, values.q);
-      return;
+      break;
+  }
+  if (IsNibble(format)) {
+    for (int i = 0; i < kInputs / 2; ++i) {
+      const unsigned byte = (values.u[i] & 15U) | (values.u[kInputs / 2 + i] & 15U) << 4;
+      Put(slice.body, ByteOf(lane, i), static_cast<std::uint8_t>(byte));
+    }
+  } else {
+    for (int i = 0; i < kInputs; ++i) Put(slice.body, ByteOf(lane, i), values.u[i]);
+  }
+}
+
+LaneScales LoadScales(PanelFormat format, PanelSlice slice, int lane) {
+  const auto half = [&](std::int64_t at) {
+    return tensor::HalfToFloat(Get<std::uint16_t>(slice.head, at));
+  };
+  switch (format) {
+    case PanelFormat::kInt8:
+    case PanelFormat::kNibbleMinus8:
+      return {.scale = {half(lane), half(lane)}};
+    case PanelFormat::kInt8x16:
+      return {.scale = {Get<float>(slice.head, lane), Get<float>(slice.head, kLanes + lane)}};
+    case PanelFormat::kNibble:
+      return {.scale = {half(lane), half(lane)}, .offset = half(kLanes + lane)};
+    case PanelFormat::kNibbleF:
+      return {.scale = {Get<float>(slice.head, lane), Get<float>(slice.head, lane)},
+              .offset = Get<float>(slice.head, kLanes + lane)};
+    default:
+      base::CheckFailed("an integer format", "the others have no scales");
+  }
+}
+
+void LoadIntegers(PanelFormat format, PanelSlice slice, int lane, std::uint8_t* u) {
+  if (!IsNibble(format)) {
+    for (int i = 0; i < kInputs; ++i) u[i] = Get<std::uint8_t>(slice.body, ByteOf(lane, i));
+    return;
+  }
+  for (int i = 0; i < kInputs / 2; ++i) {
+    const unsigned byte = Get<std::uint8_t>(slice.body, ByteOf(lane, i));
+    u[i] = static_cast<std::uint8_t>(byte & 15U);
+    u[kInputs / 2 + i] = static_cast<std::uint8_t>(byte >> 4);
   }
 }
 
 void LoadLane(PanelFormat format, PanelSlice slice, int lane, float* weights) {
-  const auto half = [&](std::int64_t at) {
-    return tensor::HalfToFloat(Get<std::uint16_t>(slice.head, at));
-  };
+  if (IsInteger(format)) {
+    const LaneScales scales = LoadScales(format, slice, lane);
+    std::uint8_t u[kInputs];
+    LoadIntegers(format, slice, lane, u);
+    // d q has at most 11 + 8 bits, so only the addition of an offset can round.
+    for (int i = 0; i < kInputs; ++i) {
+      weights[i] = std::fma(
+          scales.scale[i / 16], static_cast<float>(u[i] - IntegerZero(format)), scales.offset);
+    }
+    return;
+  }
   for (int i = 0; i < kInputs; ++i) {
     const std::int64_t at = i * kLanes + lane;
-    switch (format) {
-      case PanelFormat::kF32:
-        weights[i] = Get<float>(slice.body, at);
-        break;
-      case PanelFormat::kF16:
-        weights[i] = tensor::HalfToFloat(Get<std::uint16_t>(slice.body, at));
-        break;
-      case PanelFormat::kBF16:
-        weights[i] = tensor::BFloat16ToFloat(Get<std::uint16_t>(slice.body, at));
-        break;
-      case PanelFormat::kInt8: {
-        // d q written as the vector kernels compute it (panel_avx512.cc says why): every step is
-        // exact for a finite d.
-        const float v =
-            0x1p15F + static_cast<float>(Get<std::uint8_t>(slice.body, BiasedByte(lane, i)));
-        weights[i] = std::fma(half(lane), v, half(lane) * -(0x1p15F + 128.0F));
-        break;
-      }
-      case PanelFormat::kInt8x16:
-        weights[i] = Get<float>(slice.head, i / 16 * kLanes + lane) *
-                     static_cast<float>(Get<std::int8_t>(slice.body, at));
-        break;
-      case PanelFormat::kNibble:
-        weights[i] = std::fma(
-            half(lane), static_cast<float>(GetNibble(slice.body, lane, i)), half(kLanes + lane));
-        break;
-      case PanelFormat::kNibbleF:
-        weights[i] = std::fma(Get<float>(slice.head, lane),
-                              static_cast<float>(GetNibble(slice.body, lane, i)),
-                              Get<float>(slice.head, kLanes + lane));
-        break;
-    }
+    if (format == PanelFormat::kF32) weights[i] = Get<float>(slice.body, at);
+    if (format == PanelFormat::kF16)
+      weights[i] = tensor::HalfToFloat(Get<std::uint16_t>(slice.body, at));
+    if (format == PanelFormat::kBF16)
+      weights[i] = tensor::BFloat16ToFloat(Get<std::uint16_t>(slice.body, at));
   }
 }
 

@@ -20,10 +20,10 @@ std::uint16_t U16(const std::byte* at) {
 unsigned U8(const std::byte* at) { return static_cast<unsigned>(*at); }
 
 /// Sixteen bytes: low nibbles are inputs 0 to 15, high ones 16 to 31.
-void SplitNibbles(const std::byte* bytes, std::int8_t* q) {
+void SplitNibbles(const std::byte* bytes, std::uint8_t* u) {
   for (int i = 0; i < 16; ++i) {
-    q[i] = static_cast<std::int8_t>(U8(bytes + i) & 15U);
-    q[16 + i] = static_cast<std::int8_t>(U8(bytes + i) >> 4);
+    u[i] = static_cast<std::uint8_t>(U8(bytes + i) & 15U);
+    u[16 + i] = static_cast<std::uint8_t>(U8(bytes + i) >> 4);
   }
 }
 
@@ -48,7 +48,7 @@ SliceValues FromQ4K(const std::byte* block, int sub) {
   // Two slices share 32 bytes: the even one has the low nibbles.
   const std::byte* bytes = block + 16 + sub / 2 * 32;
   for (int i = 0; i < 32; ++i)
-    out.q[i] = static_cast<std::int8_t>(sub % 2 == 0 ? U8(bytes + i) & 15U : U8(bytes + i) >> 4);
+    out.u[i] = static_cast<std::uint8_t>(sub % 2 == 0 ? U8(bytes + i) & 15U : U8(bytes + i) >> 4);
   return out;
 }
 
@@ -62,8 +62,7 @@ SliceValues FromQ6K(const std::byte* block, int sub) {
   const float d = HalfToFloat(U16(block + 208));
   for (int i = 0; i < 32; ++i) {
     const unsigned nibble = quarter < 2 ? U8(low + i) & 15U : U8(low + i) >> 4;
-    out.q[i] = static_cast<std::int8_t>(
-        static_cast<int>(nibble | (U8(high + i) >> (2 * quarter) & 3U) << 4) - 32);
+    out.u[i] = static_cast<std::uint8_t>(nibble | (U8(high + i) >> (2 * quarter) & 3U) << 4);
   }
   for (int s = 0; s < 2; ++s) {
     out.scale[s] =
@@ -93,17 +92,17 @@ SliceValues StoredRow::Slice(std::int64_t s) const {
       return out;
     case BlockType::kQ8_0:
       out.half_scale = U16(row_ + 34 * s);
-      std::memcpy(out.q, row_ + 34 * s + 2, 32);
+      for (int i = 0; i < 32; ++i)
+        out.u[i] = static_cast<std::uint8_t>(U8(row_ + 34 * s + 2 + i) ^ 128U);
       return out;
     case BlockType::kQ4_0:
-      out.scale[0] = HalfToFloat(U16(row_ + 18 * s));
-      out.offset = -8.0F * out.scale[0];
-      SplitNibbles(row_ + 18 * s + 2, out.q);
+      out.half_scale = U16(row_ + 18 * s);
+      SplitNibbles(row_ + 18 * s + 2, out.u);
       return out;
     case BlockType::kQ4_1:
       out.half_scale = U16(row_ + 20 * s);
       out.half_offset = U16(row_ + 20 * s + 2);
-      SplitNibbles(row_ + 20 * s + 4, out.q);
+      SplitNibbles(row_ + 20 * s + 4, out.u);
       return out;
     case BlockType::kQ4_K:
       return FromQ4K(row_ + 144 * (s / 8), static_cast<int>(s % 8));

@@ -77,6 +77,7 @@ Team::~Team() {
 void Team::RunErased(Function function, void* context) {
   if (size_ == 1) {
     function(context, 0, 1);
+    Barrier();
     return;
   }
   function_ = function;
@@ -101,11 +102,15 @@ void Team::Work(int member) {
 }
 
 void Team::Barrier() {
-  if (size_ == 1) return;
+  if (size_ == 1) {
+    next_claim_.store(0, std::memory_order_relaxed);
+    return;
+  }
   static const int cpus = AllowedCpus();
   const std::uint32_t generation = generation_.load(std::memory_order_acquire);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(size_)) {
     arrived_.store(0, std::memory_order_relaxed);
+    next_claim_.store(0, std::memory_order_relaxed);
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
     return;

@@ -45,6 +45,11 @@ class Team {
   /// Inside Run: returns when every member has come here. All members must call it equally often.
   void Barrier();
 
+  /// Inside Run: the next of 0, 1, 2, ... since the last Barrier (or the start of Run); each number
+  /// goes to one member. Members that take units of work by it are done at about the same time,
+  /// whatever slows one of them down. Between two barriers it may count for one list of work only.
+  int Claim() { return next_claim_.fetch_add(1, std::memory_order_relaxed); }
+
  private:
   using Function = void (*)(void* context, int member, int members);
   void RunErased(Function function, void* context);
@@ -57,6 +62,7 @@ class Team {
   alignas(64) std::atomic<std::uint32_t> epoch_{0};  // raised by every Run
   alignas(64) std::atomic<std::uint32_t> arrived_{0};
   alignas(64) std::atomic<std::uint32_t> generation_{0};  // raised by every completed barrier
+  alignas(64) std::atomic<int> next_claim_{0};
   std::atomic<bool> stop_{false};
 };
 
