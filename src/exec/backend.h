@@ -22,7 +22,7 @@ struct KvGroupInfo {
 };
 
 struct BackendInfo {
-  std::string device;  // "cpu (avx512, 2 threads)"
+  std::string device;  // "cpu (amx, 2 threads)"
   int vocab_size = 0;
   int context_tokens = 0;       // longest sequence
   int max_tokens_per_step = 0;  // StepPlan::num_tokens never exceeds it

@@ -195,7 +195,7 @@ StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const model::Graph& graph,
                               .block_bytes = static_cast<std::size_t>(KvArena::BlockBytes(group))});
   }
   info.device = fmt::format("cpu ({}, {} thread{})",
-                            options.isa == kernels::Isa::kAvx512 ? "avx512" : "scalar",
+                            kernels::NameOf(options.isa),
                             team->size(),
                             team->size() == 1 ? "" : "s");
   return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(

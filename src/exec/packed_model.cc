@@ -8,6 +8,10 @@
 namespace holmes::exec {
 namespace {
 
+kernels::WeightView ViewOf(const weights::TensorRef& weight) {
+  return {.type = weight.type, .n = weight.shape[0], .k = weight.shape[1], .bytes = weight.bytes};
+}
+
 /// Packs tensors one by one.
 class Packer {
  public:
@@ -16,10 +20,7 @@ class Packer {
   StatusOr<PackedLinear> Linear(const model::Linear& linear) const {
     const weights::TensorRef& weight = *linear.weight;
     PackedLinear out;
-    auto packed = kernels::PackedMatrix::Pack(
-        {.type = weight.type, .n = weight.shape[0], .k = weight.shape[1], .bytes = weight.bytes},
-        isa_,
-        &team_);
+    auto packed = kernels::PackedMatrix::Pack(ViewOf(weight), isa_, &team_);
     if (!packed.ok()) return packed.status().WithContext("tensor '" + weight.name + "'");
     out.weight = *std::move(packed);
     if (linear.bias != nullptr) {
@@ -75,8 +76,10 @@ class Packer {
   kernels::Team& team_;
 };
 
+/// 0 for what Pack is going to refuse.
 std::int64_t BytesOf(const model::Linear& linear) {
-  return static_cast<std::int64_t>(linear.weight->bytes.size());
+  const auto bytes = kernels::PackedMatrix::PackedBytes(ViewOf(*linear.weight));
+  return bytes.ok() ? *bytes : 0;
 }
 
 }  // namespace
@@ -124,8 +127,7 @@ std::int64_t EstimateWeightBytes(const model::Graph& graph) {
       sum += BytesOf(f.gate) + BytesOf(f.up) + BytesOf(f.down);
     }
   }
-  // Panels are padded to whole SIMD widths.
-  return sum + sum / 16;
+  return sum;
 }
 
 }  // namespace holmes::exec

@@ -94,7 +94,7 @@ class Runner {
   std::unique_ptr<CpuStep> step_;
 };
 
-/// Largest difference at the kept ids; the argmax must agree.
+/// Largest difference at the kept ids; the argmax must agree up to near-ties.
 void ExpectLogits(const float* logits,
                   std::size_t vocab,
                   const json::value& want,
@@ -106,8 +106,10 @@ void ExpectLogits(const float* logits,
     ASSERT_NEAR(logits[probe[i]], values[i].to_number<double>(), tolerance)
         << where << " id " << probe[i];
   }
-  const auto best = std::max_element(logits, logits + vocab) - logits;
-  EXPECT_EQ(best, want.at("argmax").to_number<std::int64_t>()) << where;
+  // The reference's best is ours too, unless the two are nearer than both errors together.
+  EXPECT_GE(logits[want.at("argmax").to_number<std::int64_t>()],
+            *std::max_element(logits, logits + vocab) - 2 * tolerance)
+      << where;
   double sum = 0;
   for (std::size_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(logits[i]));
   EXPECT_NEAR(std::log(sum), want.at("logsumexp").to_number<double>(), tolerance) << where;
@@ -190,8 +192,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values("tiny_llama", "tiny_llama_sharded", "tiny_qwen2"),
                      testing::ValuesIn(kernels::AvailableIsas())),
     [](const testing::TestParamInfo<TinyParam>& test) {
-      return std::string(std::get<0>(test.param)) +
-             (std::get<1>(test.param) == kernels::Isa::kAvx512 ? "_avx512" : "_scalar");
+      return std::string(std::get<0>(test.param)) + "_" +
+             std::string(kernels::NameOf(std::get<1>(test.param)));
     });
 
 /// The packaged model, where it has been fetched (make test does).
@@ -204,8 +206,8 @@ TEST(SmolLm2Test, LogitsMatchTransformersOnTheDequantisedWeights) {
   if (SmolLm2Path().empty())
     GTEST_SKIP() << "HOLMES_TEST_MODEL does not name SmolLM2-135M-Instruct.Q4_1.gguf";
   const auto runner = Runner::Create(SmolLm2Path(), kernels::BestIsa(), 2);
-  // Thirty layers of float32 in another order of summation, logits of order 20.
-  ExpectGolden(*runner, ReadJson(DataDir() / "smollm2_logits.json"), 2e-3);
+  // Thirty layers with activations kept to 2^-16 of their block's largest, logits of order 20.
+  ExpectGolden(*runner, ReadJson(DataDir() / "smollm2_logits.json"), 5e-3);
 }
 
 TEST(SmolLm2Test, SameBitsWholeChunkedAloneAndBatched) {
