@@ -1,0 +1,23 @@
+# Sets HOLMES_CUDA_ENABLED and the CUDA language up. Without nvcc the CPU engine alone is built, which is said.
+set(HOLMES_CUDA_ENABLED OFF)
+if(NOT HOLMES_CUDA STREQUAL "OFF")
+  find_program(HOLMES_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
+  if(HOLMES_NVCC)
+    set(HOLMES_CUDA_ENABLED ON)
+  elseif(HOLMES_CUDA STREQUAL "AUTO")
+    message(STATUS "holmes: no nvcc found, so the CPU engine alone is built")
+  else()
+    message(FATAL_ERROR "HOLMES_CUDA is ON, but no nvcc is in PATH, /usr/local/cuda/bin or CUDA_HOME: install CUDA 13 or leave HOLMES_CUDA out")
+  endif()
+endif()
+if(HOLMES_CUDA_ENABLED)
+  set(CMAKE_CUDA_COMPILER "${HOLMES_NVCC}")
+  set(CMAKE_CUDA_ARCHITECTURES OFF)  # this CMake does not know 90a; the flags below name it
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  # CMake 3.25 does not know how this nvcc is told of C++20.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -gencode=arch=compute_90a,code=sm_90a")
+  set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -Xcompiler=-Wall,-Wextra,-Wshadow --Werror all-warnings")
+endif()
