@@ -147,6 +147,20 @@ Status EngineCore::Check(const Request& request) const {
   return CheckSampling(request.sampling, parts_.model.vocab_size);
 }
 
+/// The prompt's last tokens, from where its last incomplete character can begin. Hidden
+/// tokens have no text.
+std::vector<TokenId> TailOf(const text::Tokenizer& tokenizer, const Request& request) {
+  constexpr std::size_t kLongestCharacter = 4;
+  std::size_t bytes = 0;
+  auto begin = request.prompt.end();
+  while (begin != request.prompt.begin() && bytes < kLongestCharacter) {
+    --begin;
+    const bool hidden = request.skip_special_tokens && tokenizer.IsSpecial(*begin);
+    if (!hidden) bytes += tokenizer.TokenBytes(*begin).size();
+  }
+  return {begin, request.prompt.end()};
+}
+
 Submission EngineCore::Prepare(Request request, EventSink sink) const {
   auto output = std::make_unique<RequestOutput>(
       RequestOutput{.sink = std::move(sink),
@@ -154,6 +168,7 @@ Submission EngineCore::Prepare(Request request, EventSink sink) const {
                     .options = {.skip_special_tokens = request.skip_special_tokens,
                                 .logprobs = request.sampling.logprobs},
                     .prompt_tokens = static_cast<int>(request.prompt.size()),
+                    .prompt_tail = TailOf(*parts_.tokenizer, request),
                     .submitted = parts_.clock->Now()});
   output->samples.resize(static_cast<std::size_t>(request.n));
   std::ranges::stable_sort(request.sampling.logit_bias, {}, &std::pair<TokenId, float>::first);

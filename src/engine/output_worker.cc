@@ -32,8 +32,8 @@ void OutputWorker::Handle(OpenOutput& message) {
   RequestOutput& request = *message.output;
   request.num_unfinished = static_cast<int>(request.samples.size());
   for (RequestOutput::Sample& sample : request.samples) {
-    sample.output =
-        std::make_unique<SampleOutput>(*options_.tokenizer, request.stops, request.options);
+    sample.output = std::make_unique<SampleOutput>(
+        *options_.tokenizer, request.stops, request.options, request.prompt_tail);
   }
   requests_.emplace(request.id, std::move(message.output));
 }

@@ -27,6 +27,7 @@ struct RequestOutput {
   text::StopSet stops;
   SampleOutput::Options options;
   int prompt_tokens = 0;
+  std::vector<TokenId> prompt_tail;  // its last tokens, enough for the longest character
   base::Clock::TimePoint submitted;
 
   struct Sample {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,19 @@ class SampleOutput {
     std::string text;
     std::vector<TokenLogprobs> logprobs;
   };
-  SampleOutput(const text::Tokenizer& tokenizer, const text::StopSet& stops, Options options)
+  /// A character that the prompt ends inside of is given out whole when the first tokens complete
+  /// it; nothing else of the prompt is. `prompt_tail` is the prompt's
+  /// end: all of it, or its last four bytes of text or more.
+  SampleOutput(const text::Tokenizer& tokenizer,
+               const text::StopSet& stops,
+               Options options,
+               std::span<const TokenId> prompt_tail)
       : tokenizer_(tokenizer),
         options_(options),
         detokenizer_(tokenizer, options.skip_special_tokens),
-        matcher_(stops) {}
+        matcher_(stops) {
+    detokenizer_.Prime(prompt_tail);
+  }
 
   /// Appends what the token adds to `out`. Precondition: no stop string has matched.
   void Push(const sched::SampledToken& token, Chunk& out);

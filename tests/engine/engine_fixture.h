@@ -217,6 +217,21 @@ struct Expected {
   std::optional<std::string> matched_stop;
 };
 
+/// What `bytes` add to the prompt's text. Where they complete the character that the prompt ends
+/// inside of, the U+FFFD at the end of the prompt's text is replaced by that character.
+inline std::string TextBehindPrompt(const Request& request, const std::string& bytes) {
+  std::string before;
+  for (const TokenId id : request.prompt) {
+    if (id != kEndToken || !request.skip_special_tokens)
+      before += Pieces()[static_cast<std::size_t>(id)];
+  }
+  const std::string prompt = text::ReplaceInvalidUtf8(before);
+  const std::string whole = text::ReplaceInvalidUtf8(before + bytes);
+  const std::size_t begin =
+      whole.starts_with(prompt) ? prompt.size() : prompt.size() - text::kReplacement.size();
+  return whole.substr(begin);
+}
+
 inline Expected Reference(const Request& request,
                           int sample,
                           int context_tokens,
@@ -241,7 +256,7 @@ inline Expected Reference(const Request& request,
     if (next != kEndToken || !request.skip_special_tokens)
       bytes += Pieces()[static_cast<std::size_t>(next)];
   }
-  expected.text = text::ReplaceInvalidUtf8(bytes);
+  expected.text = TextBehindPrompt(request, bytes);
   for (std::size_t end = 1; end <= expected.text.size(); ++end) {
     const std::string_view before(expected.text.data(), end);
     for (const std::string& stop : request.stop) {

@@ -82,6 +82,26 @@ TEST_F(EnginePropertyTest, AThousandRandomRequests) {
   ExpectBaseline();
 }
 
+/// Prompts that end inside a character: what comes first is the new text only, whole.
+TEST_F(EnginePropertyTest, PromptsThatEndInsideACharacter) {
+  Start();
+  std::mt19937 random(7);
+  int num_completed = 0;
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    Request request = Ask(i, 5, 8);
+    request.skip_special_tokens = i % 2 == 0;
+    static const std::vector<std::vector<TokenId>> kEnds = {
+        {11}, {13}, {16}, {13, 15}, {13, 11}, {16, kEndToken}, {kEndToken, 13}, {0}};
+    for (const TokenId id : kEnds[random() % kEnds.size()]) request.prompt.push_back(id);
+    const Running running = Submit(request);
+    ExpectAnswer(running);
+    const std::string& text = running.events->samples()[0].text;
+    num_completed += text.starts_with("é") && running.events->samples()[0].ids[0] == 12 ? 1 : 0;
+  }
+  EXPECT_GT(num_completed, 0);
+  ExpectBaseline();
+}
+
 TEST_F(EnginePropertyTest, UnderPressureOfKvBlocks) {
   info_.kv_groups = {{.num_blocks = 26, .block_tokens = 4}};
   Start();
