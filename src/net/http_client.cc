@@ -1,6 +1,8 @@
 #include "net/http_client.h"
 
 #include <fmt/format.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -137,14 +139,23 @@ class Call {
       co_return;
     }
     asio::ssl::context context(asio::ssl::context::tls_client);
-    context.set_default_verify_paths(error);
+    if (request_.ca_file.empty()) {
+      context.set_default_verify_paths(error);
+    } else {
+      context.load_verify_file(request_.ca_file, error);
+      if (error) co_return FailCaFile(error);
+    }
     beast::ssl_stream<beast::tcp_stream> secure(std::move(stream), context);
     SSL_set_tlsext_host_name(secure.native_handle(), target_.host.c_str());
     secure.set_verify_mode(asio::ssl::verify_peer, error);
     secure.set_verify_callback(asio::ssl::host_name_verification(target_.host), error);
     co_await secure.async_handshake(asio::ssl::stream_base::client,
                                     asio::redirect_error(asio::use_awaitable, error));
-    if (error) co_return Fail("agree on TLS with", error);
+    if (error) {
+      const long verified = SSL_get_verify_result(secure.native_handle());
+      if (verified != X509_V_OK) co_return FailCertificate(verified);
+      co_return Fail("agree on TLS with", error);
+    }
     co_await Talk(secure, beast::get_lowest_layer(secure));
   }
 
@@ -162,6 +173,22 @@ class Call {
       status_ =
           base::UnavailableError(fmt::format("could not {} {}: {}", what, place, error.message()));
     }
+  }
+
+  void FailCaFile(const error_code& error) {
+    done_ = true;
+    status_ = base::InvalidArgumentError(
+        fmt::format("'{}' is no PEM file of certificates: {}", request_.ca_file, error.message()));
+  }
+
+  void FailCertificate(long verify_result) {
+    done_ = true;
+    status_ = base::UnavailableError(
+        fmt::format("the certificate of {}:{} is not trusted: {}; if it should be, give the file "
+                    "of its authority (environment variable SSL_CERT_FILE)",
+                    target_.host,
+                    target_.port,
+                    X509_verify_cert_error_string(verify_result)));
   }
 
   template <typename Stream>

@@ -16,7 +16,10 @@ namespace holmes::net {
 
 struct ClientRequest {
   std::string method = "GET";
-  std::string url;  // http:// or https:// (certificates are checked against the system's)
+  std::string url;  // http:// or https://
+  /// PEM file of the authorities that an https server's certificate is checked against; empty = the
+  /// system's, or those that the environment variable SSL_CERT_FILE names.
+  std::string ca_file;
   Headers headers;  // Host, Content-Length and Connection are added
   std::string body;
   std::chrono::milliseconds connect_timeout{10'000};
@@ -50,7 +53,8 @@ using PieceCallback = std::function<bool(std::string_view)>;
 
 /// Blocks until the answer is whole. With `on_piece`, a body of status 2xx goes there; any other
 /// body is kept, so that an error can be read. Any HTTP status is a response, not an error. Errors:
-/// kInvalidArgument (URL), kUnavailable (no connection, cut in the middle; names host and port),
+/// kInvalidArgument (URL, ca_file), kUnavailable (no connection, a certificate that is not trusted,
+/// cut in the middle; names host and port),
 /// kDeadlineExceeded, kCancelled, kResourceExhausted (body over its limit).
 StatusOr<ClientResponse> Fetch(const ClientRequest& request,
                                const PieceCallback& on_piece = {},

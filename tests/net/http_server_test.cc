@@ -106,6 +106,13 @@ TEST_F(HttpServerTest, ReadsRequestsCutAtEveryByte) {
     for (const char c : request) client.SendBytes(std::string(1, c));
     ASSERT_THAT(client.ReadAnswer(), EndsWith("\r\n\r\nab\r\nc"));
   }
+  const std::string empty =
+      "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+  for (std::size_t cut = 1; cut <= 5; ++cut) {
+    client.SendBytes(empty.substr(0, empty.size() - cut));
+    for (const char c : empty.substr(empty.size() - cut)) client.SendBytes(std::string(1, c));
+    ASSERT_THAT(client.ReadAnswer(), EndsWith("\r\n\r\n")) << "cut " << cut << " before the end";
+  }
 }
 
 TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
