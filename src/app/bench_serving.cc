@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <boost/json.hpp>
 #include <chrono>
-#include <optional>
 #include <random>
 #include <thread>
 
 #include "api/json_writer.h"
+#include "app/openai_client.h"
 #include "base/mutex.h"
 #include "net/http_client.h"
 
@@ -67,44 +66,36 @@ std::string Body(const ServingBenchOptions& options, int index) {
   return json.Take();
 }
 
-/// Text of the first choice's delta and the usage's token count of one chunk.
-void ReadChunk(const std::string& data, bool& has_text, std::optional<int>& completion_tokens) {
-  boost::json::error_code error;
-  const boost::json::value chunk = boost::json::parse(data, error);
-  if (error || !chunk.is_object()) return;
-  boost::json::error_code missing;
-  const boost::json::value* content = chunk.find_pointer("/choices/0/delta/content", missing);
-  has_text = content != nullptr && content->is_string() && !content->get_string().empty();
-  const boost::json::value* tokens = chunk.find_pointer("/usage/completion_tokens", missing);
-  if (tokens != nullptr && tokens->is_number()) completion_tokens = tokens->to_number<int>();
-}
-
-StatusOr<Measured> OneRequest(const ServingBenchOptions& options, int index) {
-  net::ClientRequest request{.method = "POST",
-                             .url = options.url + "/v1/chat/completions",
-                             .headers = {{"Content-Type", "application/json"}},
-                             .body = Body(options, index)};
-  if (!options.api_key.empty())
-    request.headers.push_back({"Authorization", "Bearer " + options.api_key});
+StatusOr<Measured> OneRequest(const ServingBenchOptions& options,
+                              const Endpoint& endpoint,
+                              int index) {
+  const net::ClientRequest request =
+      MakeRequest(endpoint, "/chat/completions", Body(options, index));
   const Clock::time_point start = Clock::now();
   Clock::time_point first{};
   Clock::time_point last{};
   int text_events = 0;
-  std::optional<int> counted;
-  HOLMES_ASSIGN_OR_RETURN(const net::ClientResponse response,
-                          net::FetchEvents(request, [&](net::SseEvent&& event) {
-                            bool has_text = false;
-                            ReadChunk(event.data, has_text, counted);
-                            if (!has_text) return true;
-                            last = Clock::now();
-                            if (text_events++ == 0) first = last;
-                            return true;
-                          }));
-  if (response.status != 200)
-    return base::UnavailableError(
-        fmt::format("HTTP status {}: {}", response.status, response.body.substr(0, 200)));
+  int counted = 0;
+  Status broken;
+  const StatusOr<net::ClientResponse> response =
+      net::FetchEvents(request, [&](net::SseEvent&& event) {
+        if (event.data == "[DONE]") return true;
+        const StatusOr<StreamChunk> chunk = ParseChunk(event.data);
+        if (!chunk.ok()) {
+          broken = chunk.status();
+          return false;
+        }
+        if (chunk->has_usage) counted = chunk->completion_tokens;
+        if (chunk->text.empty()) return true;
+        last = Clock::now();
+        if (text_events++ == 0) first = last;
+        return true;
+      });
+  HOLMES_RETURN_IF_ERROR(broken);
+  HOLMES_RETURN_IF_ERROR(response.status());
+  HOLMES_RETURN_IF_ERROR(ErrorOf(*response));
   if (text_events == 0) return base::UnavailableError("the answer has no text");
-  const int tokens = counted.value_or(text_events);
+  const int tokens = counted > 0 ? counted : text_events;
   return Measured{Milliseconds(first - start),
                   tokens > 1 ? Milliseconds(last - first) / (tokens - 1) : 0,
                   tokens};
@@ -113,7 +104,8 @@ StatusOr<Measured> OneRequest(const ServingBenchOptions& options, int index) {
 /// Runs all requests; `start_of` gives when each may begin.
 class Load {
  public:
-  explicit Load(const ServingBenchOptions& options) : options_(options) {}
+  Load(const ServingBenchOptions& options, const Endpoint& endpoint)
+      : options_(options), endpoint_(endpoint) {}
 
   StatusOr<std::vector<BenchRow>> Run() {
     PlanArrivals();
@@ -141,7 +133,7 @@ class Load {
       std::this_thread::sleep_until(
           start + std::chrono::duration_cast<Clock::duration>(
                       std::chrono::duration<double>(arrivals_s_[static_cast<std::size_t>(i)])));
-      StatusOr<Measured> measured = OneRequest(options_, i);
+      StatusOr<Measured> measured = OneRequest(options_, endpoint_, i);
       base::MutexLock lock(mu_);
       if (measured.ok()) {
         done_.push_back(*measured);
@@ -184,6 +176,7 @@ class Load {
   }
 
   const ServingBenchOptions& options_;
+  const Endpoint& endpoint_;
   std::vector<double> arrivals_s_;
   std::atomic<int> next_{0};
   base::Mutex mu_;
@@ -197,7 +190,12 @@ class Load {
 StatusOr<std::vector<BenchRow>> RunServingBench(const ServingBenchOptions& options) {
   if (options.url.empty())
     return base::InvalidArgumentError("--url is empty; http://host:port is expected");
-  return Load(options).Run();
+  const Endpoint endpoint = MakeEndpoint(options.url, options.api_key);
+  ServingBenchOptions named = options;
+  if (named.model.empty()) {
+    HOLMES_ASSIGN_OR_RETURN(named.model, FirstModel(endpoint));
+  }
+  return Load(named, endpoint).Run();
 }
 
 }  // namespace holmes::app

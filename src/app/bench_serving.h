@@ -10,8 +10,8 @@
 namespace holmes::app {
 
 struct ServingBenchOptions {
-  std::string url;    // http://host:port
-  std::string model;  // empty = what the server serves
+  std::string url;    // http://host:port, also with /v1
+  std::string model;  // empty = the first that the server lists
   std::string api_key;
   int num_requests = 32;
   int concurrency = 8;  // requests in flight in the closed loop; the most threads in the open one
@@ -23,7 +23,8 @@ struct ServingBenchOptions {
 
 /// Streams chat requests and measures time to first token (TTFT), time per output token (TPOT) and
 /// throughput as a client sees them. Errors: kInvalidArgument for a URL that cannot be used;
-/// kUnavailable when no request succeeded (with the first reason).
+/// those of FirstModel where no model is named; kUnavailable when no request succeeded (with the
+/// first reason).
 StatusOr<std::vector<BenchRow>> RunServingBench(const ServingBenchOptions& options);
 
 }  // namespace holmes::app

@@ -11,8 +11,10 @@
 #include <string>
 
 #include "app/command.h"
+#include "app/generation_defaults.h"
 #include "app/load_engine.h"
 #include "app/signal_watch.h"
+#include "app/warm_up.h"
 #include "base/log.h"
 #include "server/server.h"
 
@@ -25,6 +27,7 @@ struct ServeOptions {
   std::string api_key;
   std::string cors_origin;
   double drain_timeout_s = 30;
+  double request_timeout_s = 0;
   int io_threads = 1;
   int worker_threads = 2;
   int max_connections = 4096;
@@ -77,6 +80,14 @@ class ServeCommand final : public Command {
                .target = &serve_.drain_timeout_s,
                .low = 0,
                .high = 86400});
+    table.Add({.name = "request-timeout",
+               .value_name = "SECONDS",
+               .help = "longest time from a request's arrival to its whole answer; later it is "
+                       "cancelled and answered with 504; clients may ask for less with the header "
+                       "x-request-timeout; 0 is no limit",
+               .target = &serve_.request_timeout_s,
+               .low = 0,
+               .high = 86400});
     table.Add({.name = "io-threads",
                .help = "threads that read and write connections",
                .target = &serve_.io_threads,
@@ -105,17 +116,26 @@ class ServeCommand final : public Command {
   }
 
   Status Run() override {
-    SignalWatch signals({SIGINT, SIGTERM});
-    HOLMES_ASSIGN_OR_RETURN(LoadedModel loaded, LoadEngine(load_));
-    HOLMES_ASSIGN_OR_RETURN(
-        const std::unique_ptr<server::Server> server,
-        server::Server::Create(MakeServerOptions(*loaded.engine), loaded.engine.get()));
+    SignalWatch signals({SIGINT, SIGTERM});  // until OnSignal below, one ends the process at once
+    LoadedModel loaded;                      // outlives the server
+    // The port first: one that is taken is told at once, and whoever watches /health and /ready
+    // sees a process that loads instead of none.
+    HOLMES_ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
+                            server::Server::Create(MakeServerOptions()));
+    server->Start();
+    base::LogInfo("listening on port {}; loading the model", server->port());
+    HOLMES_ASSIGN_OR_RETURN(loaded, LoadEngine(load_));
+    if (const std::string defaults = Describe(loaded.defaults); !defaults.empty())
+      base::LogInfo("where a request is silent, the model's own values count: {}", defaults);
+    if (Status status = WarmUp(*loaded.engine); !status.ok())
+      return status.WithContext("the model does not answer");
+    server->Serve(loaded.engine.get(),
+                  {.names = {}, .defaults = loaded.defaults, .render_chat = {}});
     std::promise<int> first;
     signals.OnSignal([&first, num_signals = 0](int number) mutable {
       if (++num_signals > 1) std::_Exit(128 + number);
       first.set_value(number);
     });
-    server->Start();
     server->SetReady(true);
     ShowReady(*server, loaded);
     const int signal = first.get_future().get();
@@ -132,7 +152,7 @@ class ServeCommand final : public Command {
   }
 
  private:
-  server::ServerOptions MakeServerOptions(const engine::Engine& engine) const {
+  server::ServerOptions MakeServerOptions() const {
     server::ServerOptions options;
     options.http.address = serve_.host;
     options.http.port = static_cast<std::uint16_t>(serve_.port);
@@ -142,7 +162,7 @@ class ServeCommand final : public Command {
     options.http.cors_origin = serve_.cors_origin;
     options.api_key = serve_.api_key;
     options.worker_threads = static_cast<std::size_t>(serve_.worker_threads);
-    options.render_chat = server::MakeChatRenderer(engine.model().chat_template);
+    options.request_timeout_s = serve_.request_timeout_s;
     return options;
   }
 

@@ -1,15 +1,16 @@
 #include "app/load_engine.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
-#include <thread>
-
+#include "app/generation_defaults.h"
 #include "app/terminal.h"
+#include "base/log.h"
 #include "engine/engine_core.h"
 #include "exec/cpu_backend.h"
+#include "exec/cuda_devices.h"
 #include "hub/store.h"
 #include "kernels/cpu_features.h"
+#include "kernels/team/team.h"
 #include "model/description.h"
 #include "model/graph.h"
 #include "weights/model_source.h"
@@ -22,22 +23,35 @@ constexpr double kOpened = 0.05;
 constexpr double kTokenizerMade = 0.15;
 constexpr double kPacked = 0.95;
 
-int UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  const unsigned cores = std::thread::hardware_concurrency();
-  return cores == 0 ? 1 : static_cast<int>(cores);
-}
-
 StatusOr<kernels::Isa> ChooseIsa(const std::string& name) {
   const kernels::Isa best = kernels::BestIsa();
-  if (name == "scalar") return kernels::Isa::kScalar;
-  if (name == "avx512" && best != kernels::Isa::kAvx512) {
-    return base::FailedPreconditionError(
-        "--simd avx512: this CPU or operating system does not have it; use --simd auto");
+  const kernels::Isa wanted = kernels::IsaByName(name).value_or(best);
+  if (wanted > best) {
+    return base::FailedPreconditionError(fmt::format(
+        "--simd {}: this CPU or operating system does not have it; use --simd auto (here {})",
+        name,
+        kernels::NameOf(best)));
   }
-  return best;
+  return wanted;
+}
+
+/// A GPU that stays idle without a word would look like a fault.
+void TellUnusedGpus() {
+  const auto devices = exec::ListCudaDevices();
+  if (!devices.ok()) {
+    base::LogWarning("{}", devices.status().ToString());
+    return;
+  }
+  for (const exec::CudaDevice& device : *devices) {
+    base::LogWarning(
+        "GPU {} ({}, compute capability {}.{}, {:.0f} GiB) is not used: this version computes on "
+        "the CPU",
+        device.index,
+        device.name,
+        device.compute_major,
+        device.compute_minor,
+        static_cast<double>(device.memory_bytes) / (std::int64_t{1} << 30));
+  }
 }
 
 std::string TokenText(const text::Tokenizer& tokenizer, const std::optional<TokenId>& id) {
@@ -48,10 +62,11 @@ StatusOr<std::unique_ptr<exec::Backend>> MakeBackend(const LoadOptions& options,
                                                      const model::Graph& graph,
                                                      ProgressBar& bar) {
   HOLMES_ASSIGN_OR_RETURN(const kernels::Isa isa, ChooseIsa(options.simd));
+  TellUnusedGpus();
   return exec::CreateCpuBackend(
       graph,
       {.isa = isa,
-       .num_threads = options.threads > 0 ? options.threads : UsableCores(),
+       .num_threads = options.threads > 0 ? options.threads : kernels::AllowedCpus(),
        .context_tokens = options.context_tokens,
        .kv_cache_bytes = std::int64_t{options.kv_cache_mib} << 20,
        .max_tokens_per_step = options.max_tokens_per_step,
@@ -88,6 +103,7 @@ StatusOr<LoadedModel> LoadFrom(const LoadOptions& options,
                          .bos_text = TokenText(*tokenizer, tokenizer->spec().bos),
                          .eos_text = TokenText(*tokenizer, tokenizer->spec().eos)};
   LoadedModel out;
+  HOLMES_ASSIGN_OR_RETURN(out.defaults, DefaultsOf(*source));
   out.device = backend->info().device;
   out.max_sequences = options.max_sequences;
   HOLMES_ASSIGN_OR_RETURN(
@@ -139,7 +155,7 @@ void AddLoadOptions(OptionTable& table, LoadOptions& options) {
              .value_name = "LEVEL",
              .help = "instruction set",
              .target = &options.simd,
-             .choices = {"auto", "avx512", "scalar"}});
+             .choices = {"auto", "amx", "avx512", "scalar"}});
   table.Add({.name = "max-sequences",
              .help = "answers that are generated at the same time",
              .target = &options.max_sequences,

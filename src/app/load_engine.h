@@ -7,6 +7,7 @@
 #include "app/options.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "server/generation.h"
 
 namespace holmes::app {
 
@@ -29,13 +30,14 @@ void AddLoadOptions(OptionTable& table, LoadOptions& options);
 
 struct LoadedModel {
   std::unique_ptr<engine::Engine> engine;
-  std::string device;  // "cpu (avx512, 2 threads)"
+  std::string device;  // "cpu (amx, 2 threads)"
   int max_sequences = 0;
+  server::GenerationDefaults defaults;  // the model's own
 };
 
 /// Opens the model, packs it and starts its engine; shows progress on standard error.
 /// Errors: those of hub::Store::Resolve, weights::ModelSource::Open, model::BuildGraph,
-/// text::Tokenizer::Create and the back end, with the model's path in front.
+/// text::Tokenizer::Create, DefaultsOf and the back end, with the model's path in front.
 StatusOr<LoadedModel> LoadEngine(const LoadOptions& options);
 
 }  // namespace holmes::app

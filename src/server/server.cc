@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <ctime>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -55,25 +57,59 @@ bool IsJson(const net::HttpRequest& request) {
   return net::EqualsIgnoreCase(media, "application/json");
 }
 
+constexpr std::string_view kTimeoutHeader = "x-request-timeout";
+constexpr double kLongestTimeoutS = 86'400;
+
+StatusOr<double> ParseTimeout(std::string_view text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(seconds > 0 && seconds <= kLongestTimeoutS)) {
+    return base::InvalidArgumentError(fmt::format("the header {} is '{}'; it must be a number of "
+                                                  "seconds, greater than 0 and at most {}",
+                                                  kTimeoutHeader,
+                                                  text.substr(0, 64),
+                                                  kLongestTimeoutS))
+        .WithParam(std::string(kTimeoutHeader));
+  }
+  return seconds;
+}
+
+/// What the answers of a loaded model are made with.
+struct Serving {
+  engine::Engine& engine;
+  ServedModel model;
+  PromptBuilder prompts;
+  api::ModelLimits limits;
+  std::shared_ptr<Metrics> metrics;
+};
+
+std::unique_ptr<const Serving> MakeServing(engine::Engine& engine, ServedModel model) {
+  const engine::ModelInfo& info = engine.model();
+  if (model.names.empty()) model.names.push_back(info.name);
+  PromptBuilder prompts(
+      info,
+      engine.tokenizer(),
+      model.render_chat ? model.render_chat : MakeChatRenderer(info.chat_template));
+  auto metrics = std::make_shared<Metrics>(model.names.front());
+  return std::make_unique<const Serving>(Serving{.engine = engine,
+                                                 .model = std::move(model),
+                                                 .prompts = std::move(prompts),
+                                                 .limits = {info.vocab_size, info.context_tokens},
+                                                 .metrics = std::move(metrics)});
+}
+
 class ServerImpl final : public Server {
  public:
-  ServerImpl(ServerOptions options, engine::Engine& engine)
+  explicit ServerImpl(ServerOptions options)
       : options_(std::move(options)),
-        engine_(engine),
         created_(std::time(nullptr)),
-        prompts_(engine.model(),
-                 engine.tokenizer(),
-                 options_.render_chat ? options_.render_chat
-                                      : MakeChatRenderer(engine.model().chat_template)),
-        limits_{engine.model().vocab_size, engine.model().context_tokens},
         router_([](int status, std::string_view message) {
           return api::HttpError(status, message).body;
         }),
         workers_({.num_threads = options_.worker_threads,
                   .queue_capacity = options_.worker_queue,
                   .name = "prepare"}) {
-    if (options_.model_names.empty()) options_.model_names.push_back(engine.model().name);
-    metrics_ = std::make_shared<Metrics>(options_.model_names.front());
     AddRoutes();
   }
 
@@ -94,12 +130,17 @@ class ServerImpl final : public Server {
 
   void Start() override { http_->Start(); }
   std::uint16_t port() const override { return http_->port(); }
+  void Serve(engine::Engine* engine, ServedModel model) override {
+    owned_serving_ = MakeServing(*engine, std::move(model));
+    serving_.store(owned_serving_.get(), std::memory_order_release);
+  }
   void SetReady(bool ready) override { ready_.store(ready); }
 
   bool Stop(TimePoint deadline) override {
     if (!http_ || stopped_.exchange(true)) return true;
     ready_.store(false);
-    const bool engine_done = engine_.Drain(deadline);
+    const Serving* serving = serving_.load(std::memory_order_acquire);
+    const bool engine_done = serving == nullptr || serving->engine.Drain(deadline);
     const bool http_done = http_->Stop(deadline);
     return engine_done && http_done;
   }
@@ -118,11 +159,11 @@ class ServerImpl final : public Server {
     router_.Add("GET", "/metrics", [this](net::HttpRequest, const Writer& writer) {
       writer->Send(200,
                    {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
-                   metrics_->Text(engine_.Stats(), http_->Stats()));
+                   serving().metrics->Text(serving().engine.Stats(), http_->Stats()));
     });
     router_.Add("GET", "/v1/models", [this](net::HttpRequest, const Writer& writer) {
       std::vector<api::ModelCard> cards;
-      for (const std::string& name : options_.model_names) cards.push_back(Card(name));
+      for (const std::string& name : serving().model.names) cards.push_back(Card(name));
       SendJson(writer, {}, api::ModelListBody(cards));
     });
     router_.Add("GET", "/v1/models/{id}", [this](net::HttpRequest request, const Writer& writer) {
@@ -153,7 +194,7 @@ class ServerImpl final : public Server {
         (this->*handler)(*shared, writer, headers, received);
       });
       if (taken) return;
-      metrics_->CountRequest(Outcome::kRejected);
+      serving().metrics->CountRequest(Outcome::kRejected);
       SendError(*writer,
                 api::ToErrorResponse(base::ResourceExhaustedError(
                     fmt::format("{} requests already wait to be read; try again in a moment",
@@ -181,8 +222,19 @@ class ServerImpl final : public Server {
             *writer, api::ToErrorResponse(status), {{"x-request-id", RequestIdOf(request)}});
       }
     }
+    const bool always = request.path == "/health" || request.path == "/ready";
+    if (!always && serving_.load(std::memory_order_acquire) == nullptr) {
+      return SendError(*writer,
+                       api::ToErrorResponse(base::UnavailableError(
+                           "the model is still loading; try again in a moment (/ready says when)")),
+                       {{"x-request-id", RequestIdOf(request)}});
+    }
     router_.Handle(std::move(request), std::move(writer));
   }
+
+  /// Precondition: Serve was called, which Receive checks for every handler but /health and
+  /// /ready.
+  const Serving& serving() const { return *serving_.load(std::memory_order_acquire); }
 
   void Ready(const Writer& writer) {
     if (ready_.load()) {
@@ -196,7 +248,7 @@ class ServerImpl final : public Server {
   }
 
   api::ModelCard Card(const std::string& name) const {
-    return {name, created_, limits_.context_tokens};
+    return {name, created_, serving().limits.context_tokens};
   }
 
   static void SendJson(const Writer& writer, net::Headers headers, std::string_view body) {
@@ -206,7 +258,7 @@ class ServerImpl final : public Server {
 
   /// A request that names no model means the one that is served.
   Status CheckModel(std::string_view name) const {
-    const auto& names = options_.model_names;
+    const auto& names = serving().model.names;
     if (name.empty() || std::find(names.begin(), names.end(), name) != names.end())
       return OkStatus();
     return base::NotFoundError(fmt::format("there is no model '{}' here; this server has '{}'",
@@ -216,7 +268,7 @@ class ServerImpl final : public Server {
   }
 
   void Reject(const Writer& writer, const net::Headers& headers, const Status& status) {
-    metrics_->CountRequest(Outcome::kRejected);
+    serving().metrics->CountRequest(Outcome::kRejected);
     SendError(*writer, api::ToErrorResponse(status), headers);
   }
 
@@ -228,12 +280,18 @@ class ServerImpl final : public Server {
     if (!request.ok()) return Reject(writer, headers, request.status());
     if (Status status = CheckCommon(request->model, request->fields); !status.ok())
       return Reject(writer, headers, status);
-    auto prompt = prompts_.Chat(
+    const auto deadline = DeadlineOf(http, received);
+    if (!deadline.ok()) return Reject(writer, headers, deadline.status());
+    auto prompt = serving().prompts.Chat(
         request->messages, request->add_generation_prompt, request->chat_template_kwargs);
     if (!prompt.ok()) return Reject(writer, headers, prompt.status());
     std::vector<std::vector<TokenId>> prompts;
     prompts.push_back(*std::move(prompt));
-    Generate(true, request->model, request->fields, std::move(prompts), writer, headers, received);
+    Generate({.chat = true, .model = request->model, .deadline = *deadline, .received = received},
+             request->fields,
+             std::move(prompts),
+             writer,
+             headers);
   }
 
   void Completion(const net::HttpRequest& http,
@@ -244,53 +302,85 @@ class ServerImpl final : public Server {
     if (!request.ok()) return Reject(writer, headers, request.status());
     if (Status status = CheckCommon(request->model, request->fields); !status.ok())
       return Reject(writer, headers, status);
+    const auto deadline = DeadlineOf(http, received);
+    if (!deadline.ok()) return Reject(writer, headers, deadline.status());
     std::vector<std::vector<TokenId>> prompts;
     for (const api::Prompt& prompt : request->prompts) {
       if (const auto* text = std::get_if<std::string>(&prompt)) {
-        prompts.push_back(prompts_.Raw(*text));
+        prompts.push_back(serving().prompts.Raw(*text));
         continue;
       }
       const auto& ids = std::get<std::vector<TokenId>>(prompt);
-      if (Status status = api::ValidateIds(ids, limits_, "prompt"); !status.ok())
+      if (Status status = api::ValidateIds(ids, serving().limits, "prompt"); !status.ok())
         return Reject(writer, headers, status);
       prompts.push_back(ids);
     }
-    Generate(false, request->model, request->fields, std::move(prompts), writer, headers, received);
+    Generate({.chat = false, .model = request->model, .deadline = *deadline, .received = received},
+             request->fields,
+             std::move(prompts),
+             writer,
+             headers);
+  }
+
+  /// When the answer must be complete: the server's limit or the request's own, whichever is
+  /// shorter; counted from the request's arrival, so that reading and tokenizing count too.
+  StatusOr<std::optional<TimePoint>> DeadlineOf(const net::HttpRequest& http,
+                                                TimePoint received) const {
+    double seconds = options_.request_timeout_s;
+    if (const std::string* given = http.Find(kTimeoutHeader)) {
+      HOLMES_ASSIGN_OR_RETURN(const double asked, ParseTimeout(*given));
+      seconds = seconds > 0 ? std::min(seconds, asked) : asked;
+    }
+    if (seconds <= 0) return std::optional<TimePoint>();
+    const TimePoint deadline = received + std::chrono::duration_cast<TimePoint::duration>(
+                                              std::chrono::duration<double>(seconds));
+    if (deadline <= std::chrono::steady_clock::now()) {
+      return base::DeadlineExceededError(
+          fmt::format("the request's {} s passed while it waited to be read", seconds));
+    }
+    return std::optional<TimePoint>(deadline);
   }
 
   Status CheckCommon(std::string_view model, const api::GenerationFields& fields) const {
     HOLMES_RETURN_IF_ERROR(CheckModel(model));
-    return api::ValidateFields(fields, limits_);
+    return api::ValidateFields(fields, serving().limits);
   }
 
-  void Generate(bool chat,
-                const std::string& model,
+  struct Asked {
+    bool chat = false;
+    std::string model;  // empty = the one that is served
+    std::optional<TimePoint> deadline;
+    TimePoint received;
+  };
+
+  void Generate(const Asked& asked,
                 const api::GenerationFields& fields,
                 std::vector<std::vector<TokenId>> prompts,
                 const Writer& writer,
-                const net::Headers& headers,
-                TimePoint received) {
+                const net::Headers& headers) {
     Answer::Options options;
-    options.chat = chat;
+    options.chat = asked.chat;
     options.stream = fields.stream;
     options.include_usage = fields.stream && fields.include_usage;
     options.logprobs = fields.logprobs;
     options.n = fields.n;
     options.num_prompts = static_cast<int>(prompts.size());
-    options.head.id = api::MakeId(chat ? "chatcmpl-" : "cmpl-");
-    options.head.model = model.empty() ? options_.model_names.front() : model;
+    options.head.id = api::MakeId(asked.chat ? "chatcmpl-" : "cmpl-");
+    options.head.model = asked.model.empty() ? serving().model.names.front() : asked.model;
     options.head.created = std::time(nullptr);
     options.headers = headers;
-    options.received = received;
-    const auto answer = std::make_shared<Answer>(std::move(options), writer, engine_, metrics_);
+    options.received = asked.received;
+    const auto answer =
+        std::make_shared<Answer>(std::move(options), writer, serving().engine, serving().metrics);
     answer->ListenForDisconnect();
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       if (answer->client_gone()) return;
-      engine::Request request = ToEngineRequest(fields, options_.defaults);
+      engine::Request request = ToEngineRequest(fields, serving().model.defaults);
       request.prompt = std::move(prompts[i]);
+      request.deadline = asked.deadline;
       const auto submitted =
-          engine_.Submit(std::move(request), answer->SinkOf(static_cast<int>(i)));
-      if (!submitted.ok()) return answer->Abort(WithPromptParam(submitted.status(), chat));
+          serving().engine.Submit(std::move(request), answer->SinkOf(static_cast<int>(i)));
+      if (!submitted.ok()) return answer->Abort(WithPromptParam(submitted.status(), asked.chat));
       answer->AddSubmitted(*submitted);
     }
     answer->Open();
@@ -314,13 +404,14 @@ class ServerImpl final : public Server {
     }
     std::vector<TokenId> ids;
     if (request->messages) {
-      auto chat = prompts_.Chat(*request->messages, request->add_generation_prompt, text::Value());
+      auto chat =
+          serving().prompts.Chat(*request->messages, request->add_generation_prompt, text::Value());
       if (!chat.ok()) return SendError(*writer, api::ToErrorResponse(chat.status()), headers);
       ids = *std::move(chat);
     } else {
-      ids = prompts_.Raw(request->prompt, request->add_special_tokens);
+      ids = serving().prompts.Raw(request->prompt, request->add_special_tokens);
     }
-    SendJson(writer, headers, api::TokenizeBody(ids, limits_.context_tokens));
+    SendJson(writer, headers, api::TokenizeBody(ids, serving().limits.context_tokens));
   }
 
   void Detokenize(const net::HttpRequest& http,
@@ -329,20 +420,18 @@ class ServerImpl final : public Server {
                   TimePoint) {
     const auto request = api::ParseDetokenizeRequest(http.body);
     Status status = request.ok() ? CheckModel(request->model) : request.status();
-    if (status.ok()) status = api::ValidateIds(request->tokens, limits_, "tokens");
+    if (status.ok()) status = api::ValidateIds(request->tokens, serving().limits, "tokens");
     if (!status.ok()) return SendError(*writer, api::ToErrorResponse(status), headers);
     SendJson(writer,
              headers,
-             api::DetokenizeBody(engine_.tokenizer().DecodeBytes(request->tokens, true)));
+             api::DetokenizeBody(serving().engine.tokenizer().DecodeBytes(request->tokens, true)));
   }
 
   ServerOptions options_;
-  engine::Engine& engine_;
   const std::int64_t created_;
-  const PromptBuilder prompts_;
-  const api::ModelLimits limits_;
-  std::shared_ptr<Metrics> metrics_;
   net::Router router_;
+  std::unique_ptr<const Serving> owned_serving_;
+  std::atomic<const Serving*> serving_{nullptr};  // null until Serve
   std::atomic<bool> ready_{false};
   std::atomic<bool> stopped_{false};
   std::unique_ptr<net::HttpServer> http_;
@@ -352,8 +441,8 @@ class ServerImpl final : public Server {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Server>> Server::Create(ServerOptions options, engine::Engine* engine) {
-  auto server = std::make_unique<ServerImpl>(std::move(options), *engine);
+StatusOr<std::unique_ptr<Server>> Server::Create(ServerOptions options) {
+  auto server = std::make_unique<ServerImpl>(std::move(options));
   HOLMES_RETURN_IF_ERROR(server->Listen());
   return std::unique_ptr<Server>(std::move(server));
 }

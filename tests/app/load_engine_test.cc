@@ -1,14 +1,20 @@
 #include "app/load_engine.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "app/chat.h"
+#include "app/generation_defaults.h"
+#include "app/warm_up.h"
 
 namespace holmes::app {
 namespace {
@@ -91,6 +97,93 @@ TEST_F(LoadEngineTest, MoreMemoryThanThereIsIsAnErrorThatNamesTheOption) {
   const Status status = LoadEngine(options).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--kv-cache-mib"));
+}
+
+TEST_F(LoadEngineTest, TakesTheModelsOwnSamplingValues) {
+  std::ofstream(dir_ / "generation_config.json")
+      << R"({"do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": 20,)"
+      << R"( "repetition_penalty": 1.05, "eos_token_id": [1, 2]})";
+  LoadOptions options = TinyOptions();
+  options.model = dir_.string();
+  const auto loaded = LoadEngine(options);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  EXPECT_EQ(Describe(loaded->defaults),
+            "temperature 0.6, top_p 0.9, top_k 20, repetition_penalty 1.05");
+  EXPECT_FALSE(loaded->defaults.min_p.has_value());
+}
+
+TEST_F(LoadEngineTest, SamplingValuesThatNoRequestCouldHaveAreNamed) {
+  for (const auto& [json, key] : {std::pair{R"({"temperature": -1})", "temperature"},
+                                  {R"({"top_p": 0})", "top_p"},
+                                  {R"({"top_k": 2.5})", "top_k"},
+                                  {R"({"min_p": 7})", "min_p"},
+                                  {R"({"repetition_penalty": 0})", "repetition_penalty"}}) {
+    std::ofstream(dir_ / "generation_config.json") << json;
+    const Status status = LoadCopy();
+    EXPECT_EQ(status.code(), StatusCode::kDataLoss) << json;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(key));
+  }
+}
+
+/// Every id that config, generation_config or tokenizer calls an end is one.
+TEST_F(LoadEngineTest, EveryEndIdOfTheGenerationConfigEndsAnAnswer) {
+  const auto answer = [this](std::string_view generation_config) {
+    std::ofstream(dir_ / "generation_config.json") << generation_config;
+    LoadOptions options = TinyOptions();
+    options.model = dir_.string();
+    const auto loaded = LoadEngine(options);
+    EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
+    std::promise<void> done;
+    std::vector<TokenId> ids;
+    engine::FinishReason reason{};
+    engine::Request request;
+    request.prompt = {3, 4, 5};
+    request.sampling.temperature = 0;
+    request.max_tokens = 8;
+    EXPECT_TRUE(loaded->engine
+                    ->Submit(request,
+                             [&](engine::Event&& event) {
+                               if (auto* tokens = std::get_if<engine::TokensEvent>(&event)) {
+                                 ids.insert(ids.end(), tokens->ids.begin(), tokens->ids.end());
+                               } else if (auto* end = std::get_if<engine::FinishEvent>(&event)) {
+                                 reason = end->reason;
+                                 done.set_value();
+                               }
+                             })
+                    .ok());
+    done.get_future().wait();
+    return std::pair(ids, reason);
+  };
+  const auto [free_ids, free_reason] = answer("{}");
+  ASSERT_GE(free_ids.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const TokenId end = free_ids[i];
+    const auto [ids, reason] =
+        answer(fmt::format(R"({{"eos_token_id": [{}, {}]}})", end, end == 7 ? 8 : 7));
+    EXPECT_EQ(reason, engine::FinishReason::kStop);
+    EXPECT_EQ(ids.back(), end);
+    EXPECT_LE(ids.size(), i + 1);
+  }
+}
+
+TEST_F(LoadEngineTest, WarmsUpWithAnswers) {
+  for (const int context : {0, 2, 3, 64}) {
+    LoadOptions options = TinyOptions();
+    options.context_tokens = context;
+    const auto loaded = LoadEngine(options);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+    ASSERT_TRUE(WarmUp(*loaded->engine).ok());
+    const engine::EngineStats stats = loaded->engine->Stats();
+    EXPECT_EQ(stats.requests_finished, 2U);
+    EXPECT_GE(stats.generated_tokens, 2U);
+  }
+}
+
+TEST_F(LoadEngineTest, AWarmUpThatFailsIsAnError) {
+  const auto loaded = LoadEngine(TinyOptions());
+  ASSERT_TRUE(loaded.ok());
+  loaded->engine->Drain(base::Clock::Real().Now());
+  EXPECT_EQ(WarmUp(*loaded->engine).code(), StatusCode::kUnavailable);
 }
 
 TEST_F(LoadEngineTest, ChatsWithTheTemplateOfTheModel) {

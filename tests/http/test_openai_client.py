@@ -233,3 +233,17 @@ def test_wants_its_key(start_holmes):
             wrong.models.list()
     with openai.OpenAI(base_url=server.url + "/v1", api_key="secret", max_retries=0) as right:
         assert right.models.list().data
+
+
+def test_a_prompt_that_ends_inside_a_character_gives_new_text_only(client, holmes, model):
+    body = json.dumps({"prompt": "Smile: 😀", "add_special_tokens": False}).encode()
+    request = urllib.request.Request(holmes.url + "/tokenize", body, {"Content-Type": "application/json"})
+    ids = json.load(urllib.request.urlopen(request))["tokens"]
+    for cut in range(1, 4):
+        more = {"prompt": ids[:-cut], "max_tokens": 12, "temperature": 0, "model": model}
+        whole = client.completions.create(**more).choices[0].text
+        texts, _, _, _ = collect(client.completions.create(stream=True, **more))
+        assert texts == {0: whole}
+    # The token that completes the prompt's character gives that character, whole.
+    last = {"prompt": ids[:-1], "max_tokens": 1, "temperature": 0, "logit_bias": {str(ids[-1]): 100}}
+    assert client.completions.create(model=model, **last).choices[0].text == "😀"

@@ -5,6 +5,7 @@ HOLMES_TEST_MODEL names the model file, HOLMES_TEST_BINARY the program, as for t
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -169,6 +170,9 @@ def test_what_is_wrong_with_a_model_is_one_line(command, tmp_path):
         run = subprocess.run(
             [command[0], "serve", str(tmp_path / name), "--port", "0"], capture_output=True, text=True, env=environment(tmp_path), timeout=LIMIT_S
         )
-        lines = [line for line in run.stderr.splitlines() if not line.startswith("holmes: loading")]
+        # Beside the log, which says that the port is taken before the model is read.
+        lines = [line for line in run.stderr.splitlines() if line.startswith("holmes: ") and not line.startswith("holmes: loading")]
+        logged = [line for line in run.stderr.splitlines() if not line.startswith("holmes: ")]
+        assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} info ", line) for line in logged), (name, run.stderr)
         assert run.returncode == 1, (name, run.stderr)
         assert len(lines) == 1 and lines[0].startswith("holmes: ") and name in lines[0], (name, run.stderr)
