@@ -7,7 +7,7 @@ PORT ?=
 FUZZ_SECONDS ?= 10
 JOBS ?= $(shell nproc)
 
-.PHONY: serve test check-deep build format format-check tidy
+.PHONY: serve test check-deep bench build format format-check tidy
 
 serve: build
 	@tools/setup/python_env.sh serve
@@ -18,7 +18,7 @@ serve: build
 # Ninja does nothing where nothing has changed; configuring runs only without a build folder.
 build:
 	@tools/setup/install_packages.sh build
-	@[ -f build/serve/build.ninja ] || { echo "holmes: configuring the build"; cmake --preset serve >build-configure.log 2>&1 || { cat build-configure.log >&2; exit 1; }; rm -f build-configure.log; }
+	@[ -f build/serve/build.ninja ] || { echo "holmes: configuring the build"; cmake --preset serve -DHOLMES_CUDA=$$(tools/setup/cuda_wanted.sh) >build-configure.log 2>&1 || { cat build-configure.log >&2; exit 1; }; rm -f build-configure.log; }
 	@cmake --build --preset serve -j $(JOBS)
 
 test:
@@ -26,6 +26,13 @@ test:
 
 check-deep:
 	@tools/test/run_deep.sh
+
+# The kernels' own times; bench/peers/ holds what runs Holmes beside others.
+bench:
+	@tools/setup/install_packages.sh build bench
+	@cmake --preset bench >/dev/null
+	@cmake --build --preset bench -j $(JOBS)
+	@build/bench/bench/kernels/kernels_bench
 
 format:
 	@git ls-files 'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'bench/*.cc' 'fuzz/*.cc' | xargs clang-format-14 -i
