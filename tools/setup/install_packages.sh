@@ -49,9 +49,22 @@ show_progress() {
 }
 
 echo "holmes: installing ${#missing[@]} Debian packages: ${missing[*]}"
-"${sudo[@]}" apt-get update -qq || { echo "holmes: apt-get update failed; is this machine online?" >&2; exit 1; }
 log=$(mktemp)
-if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o APT::Status-Fd=1 "${missing[@]}" 2>&1 </dev/null |
+# A fresh machine's own updates may hold apt's locks for some minutes; of the lists' lock apt itself does not wait.
+waited=0
+until "${sudo[@]}" apt-get update -qq 2>"$log"; do
+  if ! grep -q 'Could not get lock' "$log"; then
+    cat "$log" >&2
+    echo "holmes: apt-get update failed; is this machine online?" >&2
+    exit 1
+  fi
+  [ "$waited" -gt 0 ] || echo "holmes: another program holds apt's lock; waiting up to 5 minutes" >&2
+  [ "$waited" -lt 300 ] || { cat "$log" >&2; exit 1; }
+  sleep 3
+  waited=$((waited + 3))
+done
+: >"$log"
+if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o APT::Status-Fd=1 -o DPkg::Lock::Timeout=300 "${missing[@]}" 2>&1 </dev/null |
     show_progress "$log"; then
   tail -n 20 "$log" >&2
   echo "holmes: apt-get could not install: ${missing[*]}" >&2

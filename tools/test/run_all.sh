@@ -21,16 +21,19 @@ cmake --build --preset release -j "$jobs"
 step "Release tests"
 ctest --test-dir build/release --output-on-failure
 
-step "Address and undefined-behaviour sanitizers: file and network parsers, KV, scheduler"
+step "Address and undefined-behaviour sanitizers: parsers of outside bytes, KV, scheduler"
 cmake --preset asan >/dev/null
 sanitized=()
-for folder in base tensor weights kvcache sched net; do
+for folder in base tensor text weights kvcache sched net api; do
   [ -f "tests/$folder/CMakeLists.txt" ] && sanitized+=("$folder")
 done
 cmake --build build/asan -j "$jobs" --target "${sanitized[@]/%/_test}"
 for folder in "${sanitized[@]}"; do
   "build/asan/tests/$folder/${folder}_test" --gtest_brief=1
 done
+
+step "Fuzzing: ten seconds per parser of outside bytes"
+tools/test/run_fuzzers.sh "${FUZZ_SECONDS:-10}"
 
 step "The program: HTTP with the official client, terminal"
 .venv/bin/python -m pytest -q -p no:cacheprovider tests/http tests/terminal

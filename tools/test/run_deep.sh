@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 tools/setup/install_packages.sh build test
 cmake --preset tsan >/dev/null
 threaded=()
-for folder in base kernels kvcache sched engine net server; do
+for folder in base kernels kvcache sched exec engine net server; do
   [ -f "tests/$folder/CMakeLists.txt" ] && threaded+=("$folder")
 done
 cmake --build build/tsan -j "${JOBS:-$(nproc)}" --target "${threaded[@]/%/_test}"
@@ -16,8 +16,8 @@ for folder in "${threaded[@]}"; do
 done
 
 cmake --preset asan >/dev/null
-cmake --build build/asan -j "${JOBS:-$(nproc)}" --target text_test api_test kernels_test exec_test engine_test server_test app_test
-for folder in text api kernels exec engine server app; do
+cmake --build build/asan -j "${JOBS:-$(nproc)}" --target kernels_test exec_test engine_test server_test app_test
+for folder in kernels exec engine server app; do
   echo "address sanitizer: $folder"
   "build/asan/tests/$folder/${folder}_test" --gtest_brief=1
 done
