@@ -1,6 +1,7 @@
 // Integer formats with AMX: one tile product multiplies 16 rows with the 32 inputs of a panel's
-// slice, once for the rows' high bytes and once for their low ones. Its exact sums go through a small
-// buffer to AVX-512, which scales them as the order law says, so the bits are those of panel_vnni.cc.
+// slice, once for the rows' high bytes and once for their low ones. Its exact sums go through a
+// small buffer to AVX-512, which scales them as the order law says, so the bits are those of
+// panel_vnni.cc.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -32,7 +33,8 @@ struct alignas(64) TileConfig {
 /// Tiles 0 to 3: sums, two sets of (high, low). 4 and 5: the rows' high and low bytes. 6: weights.
 constexpr TileConfig MakeConfig() {
   TileConfig config;
-  for (int sums = 0; sums < 4; ++sums) config.bytes_per_row[sums] = 64, config.rows[sums] = kTileRows;
+  for (int sums = 0; sums < 4; ++sums)
+    config.bytes_per_row[sums] = 64, config.rows[sums] = kTileRows;
   for (int rows = 4; rows < 6; ++rows)
     config.bytes_per_row[rows] = kSliceInputs, config.rows[rows] = kTileRows;
   config.bytes_per_row[6] = 64;
@@ -62,16 +64,19 @@ template <int kSet>
 inline __attribute__((always_inline)) void Multiply(const std::int8_t* x,
                                                     std::int64_t x_stride,
                                                     const std::int8_t* weights) {
-#define HOLMES_MULTIPLY(high, low)                \
-  asm volatile(                                   \
-      "tileloadd (%0,%1,1), %%tmm4\n\t"           \
-      "tileloadd (%2,%3,1), %%tmm6\n\t"           \
-      "tilezero %%" high "\n\t"                   \
-      "tdpbssd %%tmm6, %%tmm4, %%" high "\n\t"    \
-      "tileloadd 32(%0,%1,1), %%tmm5\n\t"         \
-      "tilezero %%" low "\n\t"                    \
-      "tdpbssd %%tmm6, %%tmm5, %%" low            \
-      :                                           \
+#define HOLMES_MULTIPLY(high, low)                                 \
+  asm volatile(                                                    \
+      "tileloadd (%0,%1,1), %%tmm4\n\t"                            \
+      "tileloadd (%2,%3,1), %%tmm6\n\t"                            \
+      "tilezero %%" high                                           \
+      "\n\t"                                                       \
+      "tdpbssd %%tmm6, %%tmm4, %%" high                            \
+      "\n\t"                                                       \
+      "tileloadd 32(%0,%1,1), %%tmm5\n\t"                          \
+      "tilezero %%" low                                            \
+      "\n\t"                                                       \
+      "tdpbssd %%tmm6, %%tmm5, %%" low                             \
+      :                                                            \
       : "r"(x), "r"(x_stride), "r"(weights), "r"(std::int64_t{64}) \
       : "memory")
   if constexpr (kSet == 0) {
@@ -146,8 +151,7 @@ inline __attribute__((always_inline)) void Scale(const Sums& sums,
     const __m512i total =
         _mm512_add_epi32(_mm512_slli_epi32(_mm512_load_si512(sums.value[0][kRow]), 8),
                          _mm512_load_si512(sums.value[1][kRow]));
-    acc[kRow] =
-        AddScaled(scales, 0, rows.scale[kRow], rows.scaled_sum[kRow], total, acc[kRow]);
+    acc[kRow] = AddScaled(scales, 0, rows.scale[kRow], rows.scaled_sum[kRow], total, acc[kRow]);
   });
 }
 
@@ -169,9 +173,8 @@ void PanelRows16(const LinearJob& job,
   Sums sums[2];
   __m512 acc[kTileRows];
   // Unrolled in the source: indexed by a variable anywhere, it would lie in memory.
-  Unroll<kTileRows>([&]<int kRow>() __attribute__((always_inline)) {
-    acc[kRow] = _mm512_setzero_ps();
-  });
+  Unroll<kTileRows>([&]<int kRow>()
+                        __attribute__((always_inline)) { acc[kRow] = _mm512_setzero_ps(); });
   const auto multiply = [&]<int kSet>(std::int64_t s) __attribute__((always_inline)) {
     Multiply<kSet>(x + s * 2 * kSliceInputs, x_stride, weights + s * kWeightTile);
   };
