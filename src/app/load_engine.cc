@@ -155,7 +155,7 @@ void AddLoadOptions(OptionTable& table, LoadOptions& options) {
              .value_name = "LEVEL",
              .help = "instruction set",
              .target = &options.simd,
-             .choices = {"auto", "amx", "avx512", "scalar"}});
+             .choices = {"auto", "amx", "avx512", "avx2", "scalar"}});
   table.Add({.name = "max-sequences",
              .help = "answers that are generated at the same time",
              .target = &options.max_sequences,

@@ -9,7 +9,7 @@
 namespace holmes::kernels {
 namespace {
 
-constexpr Isa kLevels[] = {Isa::kScalar, Isa::kAvx512, Isa::kAmx};
+constexpr Isa kLevels[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx};
 
 #if defined(__x86_64__)
 /// Whether the CPU has tiles with 8-bit products and Linux lets this process use them
@@ -37,7 +37,10 @@ Isa BestIsa() {
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vnni");
-    if (!avx512) return Isa::kScalar;
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                      __builtin_cpu_supports("f16c");
+    if (!avx2) return Isa::kScalar;
+    if (!avx512) return Isa::kAvx2;
     return TakeTiles() ? Isa::kAmx : Isa::kAvx512;
   }();
   return best;
@@ -50,6 +53,8 @@ std::string_view NameOf(Isa isa) {
   switch (isa) {
     case Isa::kScalar:
       return "scalar";
+    case Isa::kAvx2:
+      return "avx2";
     case Isa::kAvx512:
       return "avx512";
     case Isa::kAmx:

@@ -10,6 +10,7 @@ namespace holmes::kernels {
 /// Ascending: each level includes the ones before it.
 enum class Isa : std::uint8_t {
   kScalar,
+  kAvx2,    // AVX2, FMA and F16C
   kAvx512,  // F, BW, VL, DQ and VNNI
   kAmx,     // TILE and INT8
 };
@@ -18,7 +19,7 @@ enum class Isa : std::uint8_t {
 /// the use of AMX's tiles, which it grants to the whole process.
 Isa BestIsa();
 
-/// "scalar", "avx512", "amx".
+/// "scalar", "avx2", "avx512", "amx".
 std::string_view NameOf(Isa isa);
 /// Nothing for another name.
 std::optional<Isa> IsaByName(std::string_view name);

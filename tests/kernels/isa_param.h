@@ -12,7 +12,7 @@ namespace holmes::kernels {
 
 inline std::vector<Isa> AvailableIsas() {
   std::vector<Isa> out;
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx512, Isa::kAmx}) {
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
     if (isa <= BestIsa()) out.push_back(isa);
   }
   return out;

@@ -12,6 +12,7 @@ namespace holmes::kernels {
 void SiluMul(float* gate, const float* up, std::int64_t n, Isa isa);
 
 namespace internal {
+void SiluMulAvx2(float* gate, const float* up, std::int64_t n);
 void SiluMulAvx512(float* gate, const float* up, std::int64_t n);
 }
 

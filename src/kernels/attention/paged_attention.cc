@@ -111,8 +111,10 @@ void PagedAttention(const KvLayerView& cache,
   HOLMES_DCHECK(shape.heads % cache.kv_heads == 0);
   const int group = shape.heads / cache.kv_heads;
   const bool simd = isa != Isa::kScalar && cache.head_dim % 16 == 0 &&
-                    cache.head_dim <= internal::kMaxHeadDimAvx512;
-  const internal::TileFunction attend = simd ? internal::AttendTileAvx512 : AttendTileScalar;
+                    cache.head_dim <= internal::kMaxHeadDimSimd;
+  const internal::TileFunction attend = !simd              ? AttendTileScalar
+                                        : isa >= Isa::kAvx512 ? internal::AttendTileAvx512
+                                                              : internal::AttendTileAvx2;
   internal::QueryTile tile;
   for (int t = 0; t < rows.num_tokens; ++t) {
     for (int g = 0; g < group; ++g) {

@@ -25,12 +25,17 @@ using TileFunction = void (*)(const KvLayerView&,
                               const AttentionShape&,
                               int kv_head);
 
+void AttendTileAvx2(const KvLayerView& cache,
+                    const QueryTile& tile,
+                    std::span<const BlockId> blocks,
+                    const AttentionShape& shape,
+                    int kv_head);
 void AttendTileAvx512(const KvLayerView& cache,
                       const QueryTile& tile,
                       std::span<const BlockId> blocks,
                       const AttentionShape& shape,
                       int kv_head);
-/// The widest head that the AVX-512 body takes, a multiple of 16.
-inline constexpr int kMaxHeadDimAvx512 = 256;
+/// The widest head that these two take, a multiple of 16.
+inline constexpr int kMaxHeadDimSimd = 256;
 
 }  // namespace holmes::kernels::internal

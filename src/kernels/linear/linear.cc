@@ -19,6 +19,7 @@ constexpr std::int64_t kUnitsPerMember = 4;
 
 const internal::PanelKernels& KernelsFor(const PackedMatrix& w) {
   if (w.isa() == Isa::kScalar) return internal::ScalarKernels();
+  if (w.isa() == Isa::kAvx2) return internal::Avx2Kernels();
   if (!IsInteger(w.format())) return internal::Avx512Kernels();
   return w.isa() == Isa::kAmx ? internal::AmxKernels() : internal::VnniKernels();
 }

@@ -24,7 +24,10 @@ struct PanelKernels {
   std::int64_t max_stream_rows;
 };
 
+/// All formats.
 const PanelKernels& ScalarKernels();
+/// All formats.
+const PanelKernels& Avx2Kernels();
 /// Float formats.
 const PanelKernels& Avx512Kernels();
 /// Integer formats.

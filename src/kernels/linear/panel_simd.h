@@ -5,9 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "kernels/linear/linear.h"
+#include "kernels/simd/unroll.h"
 
 namespace holmes::kernels::internal {
 
@@ -15,15 +15,6 @@ inline constexpr std::int64_t kLanes = PackedMatrix::kPanelRows;
 
 inline __m512 LoadHalf16(const std::byte* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
-}
-
-/// Calls body.operator()<i>() for i = 0 .. kCount - 1, unrolled.
-template <int kCount, typename Body>
-inline __attribute__((always_inline)) void Unroll(Body&& body) {
-  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) __attribute__((always_inline)) {
-    (body.template operator()<kIndex>(), ...);
-  }
-  (std::make_integer_sequence<int, kCount>());
 }
 
 /// Bias, accumulation and the store of one row's 16 outputs.

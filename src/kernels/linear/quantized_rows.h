@@ -37,7 +37,7 @@ class QuantizedRows {
   /// Inputs [first_input, first_input + num_inputs) of rows [first_row, first_row + num_rows) from
   /// x [num_rows, num_inputs] with row stride ldx. first_input is a multiple of 32, and so is
   /// num_inputs unless the range ends the row. Threads may write distinct blocks at the same time.
-  /// Every ISA gives the same bits.
+  /// Every ISA gives the same numbers; AVX2 lays them out for itself (see values).
   void Quantize(const float* x,
                 std::int64_t ldx,
                 std::int64_t first_row,
@@ -51,7 +51,9 @@ class QuantizedRows {
   /// rows of a tile spread over the sets of a cache.
   std::int64_t row_blocks() const { return row_blocks_; }
   std::int64_t row_bytes() const { return (row_blocks_ | 1) * 2 * kBlockInputs; }
-  /// [blocks][64]: 32 high bytes, then 32 low bytes.
+  /// [blocks][64 bytes]: 32 high bytes, then 32 low bytes. Of rows quantised for AVX2 instead 32
+  /// 16-bit integers, each four inputs in the order 0 2 1 3: the pairs that a dword of four weight
+  /// bytes gives when its even and its odd bytes are taken.
   const std::int8_t* values(std::int64_t row) const { return values_.get() + row * row_bytes(); }
   const Block* blocks(std::int64_t row) const { return blocks_.get() + row * row_blocks_; }
 
@@ -71,6 +73,10 @@ void QuantizeRowScalar(const float* x,
                        std::int64_t k,
                        std::int8_t* values,
                        QuantizedRows::Block* blocks);
+void QuantizeRowAvx2(const float* x,
+                     std::int64_t k,
+                     std::int8_t* values,
+                     QuantizedRows::Block* blocks);
 void QuantizeRowAvx512(const float* x,
                        std::int64_t k,
                        std::int8_t* values,
