@@ -88,7 +88,7 @@ def test_health_ready_metrics(holmes):
 def test_sigterm_lets_streams_finish(start_holmes):
     server = start_holmes()
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
-        sock.sendall(chat(200, stream=True, ignore_eos=True))
+        sock.sendall(chat(60, stream=True, ignore_eos=True))
         out = sock.recv(65536)
         server.process.send_signal(signal.SIGTERM)
         while piece := sock.recv(65536):

@@ -14,6 +14,6 @@ void SiluMul(float* gate, const float* up, std::int64_t n, Isa isa);
 namespace internal {
 void SiluMulAvx2(float* gate, const float* up, std::int64_t n);
 void SiluMulAvx512(float* gate, const float* up, std::int64_t n);
-}
+}  // namespace internal
 
 }  // namespace holmes::kernels

@@ -112,7 +112,7 @@ void PagedAttention(const KvLayerView& cache,
   const int group = shape.heads / cache.kv_heads;
   const bool simd = isa != Isa::kScalar && cache.head_dim % 16 == 0 &&
                     cache.head_dim <= internal::kMaxHeadDimSimd;
-  const internal::TileFunction attend = !simd              ? AttendTileScalar
+  const internal::TileFunction attend = !simd                 ? AttendTileScalar
                                         : isa >= Isa::kAvx512 ? internal::AttendTileAvx512
                                                               : internal::AttendTileAvx2;
   internal::QueryTile tile;

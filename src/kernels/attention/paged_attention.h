@@ -53,7 +53,8 @@ struct AttentionShape {
 /// out = softmax(scale q K^T) V over positions <= the query's, for the query heads of one KV head.
 /// Order:  every query walks the positions in absolute order with an online softmax (Milakov and
 ///         Gimelshein 2018) whose maximum is renewed at fixed positions (every 64 with AVX2 and
-///         AVX-512, every 16 without), so its result does not depend on which rows are computed with it.
+///         AVX-512, every 16 without), so its result does not depend on which rows are computed
+///         with it.
 /// Cost:   one pass over the keys and values per tile of up to 8 queries; no allocation.
 void PagedAttention(const KvLayerView& cache,
                     const AttentionRows& rows,

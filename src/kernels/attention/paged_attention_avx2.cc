@@ -3,10 +3,10 @@
 namespace holmes::kernels::internal {
 
 void AttendTileAvx2(const KvLayerView& cache,
-                      const QueryTile& tile,
-                      std::span<const BlockId> blocks,
-                      const AttentionShape& shape,
-                      int kv_head) {
+                    const QueryTile& tile,
+                    std::span<const BlockId> blocks,
+                    const AttentionShape& shape,
+                    int kv_head) {
   AttendSimd<Avx2Lanes>(cache, tile, blocks, shape, kv_head);
 }
 

@@ -1,6 +1,6 @@
-/// Flash-like attention of up to eight queries with one KV head for lanes V (simd/lanes.h): spans of
-/// 64 positions are scored, weighed by an online softmax and summed, each while its keys and values
-/// lie in the first cache.
+/// Flash-like attention of up to eight queries with one KV head for lanes V (simd/lanes.h): spans
+/// of 64 positions are scored, weighed by an online softmax and summed, each while its keys and
+/// values lie in the first cache.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ inline constexpr float kNegInf = -std::numeric_limits<float>::infinity();
 struct TileState {
   float max[kTile];
   float sum[kTile];
-  float queries[kMaxHeadDimSimd * kTile];  // [head_dim][kTile]: broadcasts from fixed offsets
-  alignas(64) float weights[kTile][kSpan];   // scores first
+  float queries[kMaxHeadDimSimd * kTile];   // [head_dim][kTile]: broadcasts from fixed offsets
+  alignas(64) float weights[kTile][kSpan];  // scores first
 };
 
 /// Where one span's blocks lie.
@@ -75,14 +75,14 @@ void Weigh(TileState& state, int i, int num_blocks, int from, int to, float* out
   Floats high = V::Set1(kNegInf);
   for (int b = 0; b < num_blocks; ++b) {
     scores[b] = V::Where(static_cast<std::uint16_t>(seen >> (b * kBlock)),
-                                   V::Load(weights + b * kBlock), V::Set1(kNegInf));
+                         V::Load(weights + b * kBlock),
+                         V::Set1(kNegInf));
     high = V::Max(high, scores[b]);
   }
   const float max = std::max(state.max[i], V::ReduceMax(high));
   if (max > state.max[i]) {
     const Floats keep = Exp<V>(V::Set1(state.max[i] - max));
-    for (int d = 0; d < dim; d += 16)
-      V::Store(out + d, V::Mul(V::Load(out + d), keep));
+    for (int d = 0; d < dim; d += 16) V::Store(out + d, V::Mul(V::Load(out + d), keep));
     state.sum[i] *= V::First(keep);
     state.max[i] = max;
   }
@@ -90,7 +90,8 @@ void Weigh(TileState& state, int i, int num_blocks, int from, int to, float* out
   Floats total = V::Zero();
   for (int b = 0; b < num_blocks; ++b) {
     const Floats weight = V::Where(static_cast<std::uint16_t>(seen >> (b * kBlock)),
-                                              Exp<V>(V::Sub(scores[b], shift)), V::Zero());
+                                   Exp<V>(V::Sub(scores[b], shift)),
+                                   V::Zero());
     V::Store(weights + b * kBlock, weight);
     total = V::Add(total, weight);
   }
@@ -101,12 +102,12 @@ void Weigh(TileState& state, int i, int num_blocks, int from, int to, float* out
 /// [from, to) of the span in ascending order.
 template <typename V, int kQueries, int kChunks>
 void AddValues(const TileState& state,
-                      const Span& span,
-                      int from,
-                      int to,
-                      int d,
-                      std::int64_t head_dim,
-                      float* const* out) {
+               const Span& span,
+               int from,
+               int to,
+               int d,
+               std::int64_t head_dim,
+               float* const* out) {
   using Floats = typename V::Floats;
   Floats sum[kChunks][kQueries];
   for (int c = 0; c < kChunks; ++c) {
@@ -116,8 +117,7 @@ void AddValues(const TileState& state,
     const int end = std::min(to - b * kBlock, kBlock);
     for (int t = std::max(from - b * kBlock, 0); t < end; ++t) {
       Floats v[kChunks];
-      for (int c = 0; c < kChunks; ++c)
-        v[c] = V::Load(span.values[b] + t * head_dim + d + c * 16);
+      for (int c = 0; c < kChunks; ++c) v[c] = V::Load(span.values[b] + t * head_dim + d + c * 16);
       for (int i = 0; i < kQueries; ++i) {
         const Floats weight = V::Set1(state.weights[i][b * kBlock + t]);
         for (int c = 0; c < kChunks; ++c) sum[c][i] = V::Fma(weight, v[c], sum[c][i]);
@@ -137,7 +137,9 @@ void AttendTile(const KvLayerView& cache,
                 int kv_head) {
   using Floats = typename V::Floats;
   // 4 x 4 or 2 x 8 accumulators of 32 registers, and as many of 16 as fit.
-  constexpr int kTogether = kQueries * 4 <= V::kAccumulators ? 4 : kQueries * 2 <= V::kAccumulators ? 2 : 1;
+  constexpr int kTogether = kQueries * 4 <= V::kAccumulators   ? 4
+                            : kQueries * 2 <= V::kAccumulators ? 2
+                                                               : 1;
   const int dim = cache.head_dim;
   const Floats scale = V::Set1(shape.scale);
   TileState state;

@@ -52,10 +52,9 @@ void QuantizedRows::Quantize(const float* x,
   HOLMES_CHECK(first_row >= 0 && first_row + num_rows <= max_rows_ &&
                    first_input % kBlockInputs == 0 && first_input + num_inputs <= max_k(),
                "the rows do not fit their buffers");
-  const auto quantize =
-      isa == Isa::kScalar     ? internal::QuantizeRowScalar
-      : isa >= Isa::kAvx512 ? internal::QuantizeRowAvx512
-                            : internal::QuantizeRowAvx2;
+  const auto quantize = isa == Isa::kScalar   ? internal::QuantizeRowScalar
+                        : isa >= Isa::kAvx512 ? internal::QuantizeRowAvx512
+                                              : internal::QuantizeRowAvx2;
   const std::int64_t block = first_input / kBlockInputs;
   for (std::int64_t r = 0; r < num_rows; ++r) {
     quantize(x + r * ldx,

@@ -17,7 +17,8 @@ std::int32_t ReduceAdd(__m256i x) {
 std::uint32_t ReduceMax(__m256i x) {
   __m128i m = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
   m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4E));
-  return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_max_epu32(m, _mm_shuffle_epi32(m, 0xB1))));
+  return static_cast<std::uint32_t>(
+      _mm_cvtsi128_si32(_mm_max_epu32(m, _mm_shuffle_epi32(m, 0xB1))));
 }
 
 }  // namespace
@@ -29,8 +30,38 @@ void QuantizeRowAvx2(const float* x,
   constexpr std::int64_t kInputs = QuantizedRows::kBlockInputs;
   const __m256i magnitude = _mm256_set1_epi32(0x7FFFFFFF);
   // Of each four 16-bit integers: 0 2 1 3.
-  const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15,
-                                         0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+  const __m256i order = _mm256_setr_epi8(0,
+                                         1,
+                                         4,
+                                         5,
+                                         2,
+                                         3,
+                                         6,
+                                         7,
+                                         8,
+                                         9,
+                                         12,
+                                         13,
+                                         10,
+                                         11,
+                                         14,
+                                         15,
+                                         0,
+                                         1,
+                                         4,
+                                         5,
+                                         2,
+                                         3,
+                                         6,
+                                         7,
+                                         8,
+                                         9,
+                                         12,
+                                         13,
+                                         10,
+                                         11,
+                                         14,
+                                         15);
   for (std::int64_t begin = 0; begin < k; begin += kInputs, values += 2 * kInputs, ++blocks) {
     const float* from = x + begin;
     float padded[kInputs];
@@ -43,8 +74,8 @@ void QuantizeRowAvx2(const float* x,
     __m256i max_part = _mm256_setzero_si256();
     for (int i = 0; i < 4; ++i) {
       part[i] = _mm256_loadu_ps(from + 8 * i);
-      max_part = _mm256_max_epu32(max_part,
-                                  _mm256_and_si256(_mm256_castps_si256(part[i]), magnitude));
+      max_part =
+          _mm256_max_epu32(max_part, _mm256_and_si256(_mm256_castps_si256(part[i]), magnitude));
     }
     const std::uint32_t max_bits = ReduceMax(max_part);
     const float max =

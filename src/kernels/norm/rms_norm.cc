@@ -25,7 +25,7 @@ void RmsNorm(const float* x,
              float* y,
              std::int64_t ldy,
              Isa isa) {
-  const auto row = isa == Isa::kScalar     ? RmsNormRowScalar
+  const auto row = isa == Isa::kScalar   ? RmsNormRowScalar
                    : isa >= Isa::kAvx512 ? internal::RmsNormRowAvx512
                                          : internal::RmsNormRowAvx2;
   for (std::int64_t r = 0; r < rows; ++r) row(x + r * ldx, n, weight, eps, y + r * ldy);

@@ -100,12 +100,13 @@ struct Avx2Lanes {
     constexpr int kMode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     return {_mm256_round_ps(x.low, kMode), _mm256_round_ps(x.high, kMode)};
   }
-  static Floats Scale2(Floats x, Floats n) { return {Scale2(x.low, n.low), Scale2(x.high, n.high)}; }
+  static Floats Scale2(Floats x, Floats n) {
+    return {Scale2(x.low, n.low), Scale2(x.high, n.high)};
+  }
   static Floats WhereNotBelow(Floats test, float bound, Floats x, Floats otherwise) {
     const __m256 limit = _mm256_set1_ps(bound);
-    return {
-        _mm256_blendv_ps(x.low, otherwise.low, _mm256_cmp_ps(test.low, limit, _CMP_LT_OQ)),
-        _mm256_blendv_ps(x.high, otherwise.high, _mm256_cmp_ps(test.high, limit, _CMP_LT_OQ))};
+    return {_mm256_blendv_ps(x.low, otherwise.low, _mm256_cmp_ps(test.low, limit, _CMP_LT_OQ)),
+            _mm256_blendv_ps(x.high, otherwise.high, _mm256_cmp_ps(test.high, limit, _CMP_LT_OQ))};
   }
   static Floats Where(std::uint16_t bits, Floats x, Floats otherwise) {
     return {_mm256_blendv_ps(otherwise.low, x.low, LaneMask(bits & 0xFF)),
@@ -149,8 +150,8 @@ struct Avx2Lanes {
 #endif
 
 /// exp(x) per lane; relative error below 2e-7. exp(-inf) = 0; results under the smallest normal are
-/// flushed to 0; NaN stays NaN. x <= 88. Method: x = n ln 2 + r with |r| <= ln2 / 2 (two-part ln 2),
-/// degree-6 Taylor polynomial in r, then scaled by 2^n (Cody and Waite 1980, chapter 6).
+/// flushed to 0; NaN stays NaN. x <= 88. Method: x = n ln 2 + r with |r| <= ln2 / 2 (two-part ln
+/// 2), degree-6 Taylor polynomial in r, then scaled by 2^n (Cody and Waite 1980, chapter 6).
 template <typename V>
 typename V::Floats Exp(typename V::Floats x) {
   using Floats = typename V::Floats;
