@@ -74,6 +74,7 @@ StatusOr<Measured> OneRequest(const ServingBenchOptions& options,
   const Clock::time_point start = Clock::now();
   Clock::time_point first{};
   Clock::time_point last{};
+  Clock::time_point ended{};
   int text_events = 0;
   int counted = 0;
   Status broken;
@@ -85,6 +86,7 @@ StatusOr<Measured> OneRequest(const ServingBenchOptions& options,
           broken = chunk.status();
           return false;
         }
+        ended = Clock::now();
         if (chunk->has_usage) counted = chunk->completion_tokens;
         if (chunk->text.empty()) return true;
         last = Clock::now();
@@ -94,6 +96,8 @@ StatusOr<Measured> OneRequest(const ServingBenchOptions& options,
   HOLMES_RETURN_IF_ERROR(broken);
   HOLMES_RETURN_IF_ERROR(response.status());
   HOLMES_RETURN_IF_ERROR(ErrorOf(*response));
+  // Ended at once, or inside a character: tokens without text.
+  if (text_events == 0 && counted > 0) return Measured{Milliseconds(ended - start), 0, counted};
   if (text_events == 0) return base::UnavailableError("the answer has no text");
   const int tokens = counted > 0 ? counted : text_events;
   return Measured{Milliseconds(first - start),

@@ -125,6 +125,19 @@ def test_bench_measures_a_running_server(holmes, more):
         assert rows[name]["p99"] <= rows["requests"]["seconds"] * 1000
 
 
+def test_bench_counts_answers_of_one_token(holmes):
+    """Some of them have no text: the end token, or a part of a character."""
+    binary, _ = binary_and_model()
+    done = run(
+        binary, "bench", "--url", holmes.url + "/v1", "--requests", "14", "--concurrency", "4",
+        "--prompt-words", "10", "--output-tokens", "1", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    assert rows["requests"]["succeeded"] == 14 and rows["requests"]["failed"] == 0
+    assert rows["ttft_ms"]["p50"] > 0
+
+
 def test_bench_tells_of_a_server_that_is_not_there():
     binary, _ = binary_and_model()
     done = run(binary, "bench", "--url", "http://127.0.0.1:1", "--requests", "2")
