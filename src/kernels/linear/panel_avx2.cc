@@ -120,39 +120,44 @@ void IntegerGroup(const LinearJob& job, std::int64_t panel, std::int64_t row) {
         Unroll<kHalves>([&]<int kH>() __attribute__((always_inline)) { sum[kR][kH] = start; });
       });
       // Pair 2 i is inputs 4 i and 4 i + 2, pair 2 i + 1 the other two.
-      const auto multiply = [&]<int kPair, int kH>(__m256i u) __attribute__((always_inline)) {
+      const auto multiply = [&](int of, int dword, auto unpack) __attribute__((always_inline)) {
+        __m256i u[kHalves];
+        Unroll<kHalves>([&]<int kH>() __attribute__((always_inline)) {
+          u[kH] = unpack(LoadBytes(body + kH / 2 * kBody + dword * 64 + kH % 2 * 32));
+        });
         Unroll<kRows>([&]<int kR>() __attribute__((always_inline)) {
           std::int32_t pair;
-          std::memcpy(&pair, x[kR] + 4 * kPair, sizeof(pair));
-          sum[kR][kH] =
-              _mm256_add_epi32(sum[kR][kH], _mm256_madd_epi16(u, _mm256_set1_epi32(pair)));
+          std::memcpy(&pair, x[kR] + 4 * of, sizeof(pair));
+          const __m256i inputs = _mm256_set1_epi32(pair);
+          Unroll<kHalves>([&]<int kH>() __attribute__((always_inline)) {
+            sum[kR][kH] = _mm256_add_epi32(sum[kR][kH], _mm256_madd_epi16(u[kH], inputs));
+            // Keeps the order of the sums: regrouped, they need more registers than there are.
+            asm("" : "+x"(sum[kR][kH]));
+          });
         });
       };
       if constexpr (IsNibble(kFormat)) {
         constexpr int kDwords = kInputs / 8;  // low nibbles are the first half of the inputs
         const __m256i mask = _mm256_set1_epi16(15);
-        Unroll<kDwords>([&]<int kI>() __attribute__((always_inline)) {
-          Unroll<kHalves>([&]<int kH>() __attribute__((always_inline)) {
-            const __m256i bytes = LoadBytes(body + kH / 2 * kBody + kI * 64 + kH % 2 * 32);
-            multiply.template operator()<2 * kI, kH>(_mm256_and_si256(bytes, mask));
-            multiply.template operator()<2 * kI + 1, kH>(
-                _mm256_and_si256(_mm256_srli_epi16(bytes, 8), mask));
-            multiply.template operator()<2 * (kI + kDwords), kH>(
-                _mm256_and_si256(_mm256_srli_epi16(bytes, 4), mask));
-            multiply.template operator()<2 * (kI + kDwords) + 1, kH>(_mm256_srli_epi16(bytes, 12));
+#pragma GCC unroll 1
+        for (int i = 0; i < kDwords; ++i) {
+          multiply(2 * i, i, [&](__m256i v) { return _mm256_and_si256(v, mask); });
+          multiply(2 * i + 1, i, [&](__m256i v) {
+            return _mm256_and_si256(_mm256_srli_epi16(v, 8), mask);
           });
-        });
+          multiply(2 * (i + kDwords), i, [&](__m256i v) {
+            return _mm256_and_si256(_mm256_srli_epi16(v, 4), mask);
+          });
+          multiply(2 * (i + kDwords) + 1, i, [](__m256i v) { return _mm256_srli_epi16(v, 12); });
+        }
       } else {
         constexpr int kDwords = kInputs / 4 / kScales;
         const __m256i mask = _mm256_set1_epi16(255);
-        Unroll<kDwords>([&]<int kI>() __attribute__((always_inline)) {
-          constexpr int kDword = kScale * kDwords + kI;
-          Unroll<kHalves>([&]<int kH>() __attribute__((always_inline)) {
-            const __m256i bytes = LoadBytes(body + kH / 2 * kBody + kDword * 64 + kH % 2 * 32);
-            multiply.template operator()<2 * kDword, kH>(_mm256_and_si256(bytes, mask));
-            multiply.template operator()<2 * kDword + 1, kH>(_mm256_srli_epi16(bytes, 8));
-          });
-        });
+#pragma GCC unroll 1
+        for (int i = kScale * kDwords; i < (kScale + 1) * kDwords; ++i) {
+          multiply(2 * i, i, [&](__m256i v) { return _mm256_and_si256(v, mask); });
+          multiply(2 * i + 1, i, [](__m256i v) { return _mm256_srli_epi16(v, 8); });
+        }
       }
       Unroll<kHalves>([&]<int kH>() __attribute__((always_inline)) {
         const Scales<kFormat> scales(head + kH / 2 * kHead, kH % 2);
