@@ -64,9 +64,9 @@ def server(command, port, ready):
         process.wait()
 
 
-def chats(args, url, count):
+def chats(args, url, count, seed):
     rows = run_json([args.holmes, "bench", "--url", url, "--url-model", "model", "--requests", str(4 * count), "--concurrency", str(count),
-                     "--prompt-words", "100", "--output-tokens", "96", "--json"])
+                     "--prompt-words", "100", "--prompt-seed", str(seed), "--output-tokens", "96", "--json"])
     by_name = {row["name"]: row for row in rows}
     if by_name["requests"]["failed"]:
         sys.exit(f"{by_name['requests']['failed']} requests to {url} failed")
@@ -77,13 +77,13 @@ def servers(args, count):
     """One server at a time, so that neither takes the other's cores."""
     port = free_port()
     with server([args.holmes, "serve", args.model, "--port", str(port), "--model-name", "model", "--threads", str(args.threads)], port, "/ready") as url:
-        chats(args, url, count)  # warm
-        ours = chats(args, url, count)
+        chats(args, url, count, 1)  # warm; prompts that neither server has seen are measured
+        ours = chats(args, url, count, 2)
     port = free_port()
     with server([os.path.join(args.llama, "llama-server"), "-m", args.model, "-t", str(args.threads), "-np", str(count), "-c", str(1024 * count),
                  "--port", str(port), "--repack"], port, "/health") as url:
-        chats(args, url, count)
-        theirs = chats(args, url, count)
+        chats(args, url, count, 1)
+        theirs = chats(args, url, count, 2)
     return ours, theirs
 
 

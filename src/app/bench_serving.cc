@@ -46,7 +46,9 @@ std::string Words(std::mt19937& rng, int count) {
 }
 
 std::string Body(const ServingBenchOptions& options, int index) {
-  std::mt19937 rng(static_cast<unsigned>(options.seed + index));
+  // Of both, so that another seed shares no prompt with this one.
+  std::seed_seq seeds{options.seed, static_cast<std::int64_t>(index)};
+  std::mt19937 rng(seeds);
   api::JsonWriter json;
   json.BeginObject();
   json.Key("model").String(options.model).Key("messages").BeginArray().BeginObject();

@@ -41,6 +41,11 @@ class BenchCommand final : public Command {
                .target = &serving_.prompt_words,
                .low = 1,
                .high = 1e6});
+    table.Add({.name = "prompt-seed",
+               .help = "prompts to --url are drawn from it; the same one sends the same prompts",
+               .target = &serving_.seed,
+               .low = 0,
+               .high = 1e9});
     table.Add({.name = "output-tokens",
                .help = "tokens of each answer",
                .target = &output_tokens_,
