@@ -11,8 +11,10 @@ JOBS ?= $(shell nproc)
 
 serve: build
 	@tools/setup/python_env.sh serve
+	@# A model this small loses the thread when tokens are drawn freely; requests may still ask for it.
 	@model=$$(.venv/bin/python tools/models/fetch_smollm2.py) && \
-	  HOLMES_MODEL_NAME="$${HOLMES_MODEL_NAME:-SmolLM2-135M-Instruct}" HOLMES_EXAMPLE_PYTHON="$${HOLMES_EXAMPLE_PYTHON:-.venv/bin/python}" \
+	  HOLMES_MODEL_NAME="$${HOLMES_MODEL_NAME:-SmolLM2-135M-Instruct}" HOLMES_TEMPERATURE="$${HOLMES_TEMPERATURE:-0}" \
+	  HOLMES_EXAMPLE_PYTHON="$${HOLMES_EXAMPLE_PYTHON:-.venv/bin/python}" \
 	  exec build/serve/src/app/holmes serve "$$model" $(if $(PORT),--port $(PORT))
 
 # Ninja does nothing where nothing has changed; configuring runs only without a build folder.

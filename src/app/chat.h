@@ -12,13 +12,13 @@
 
 #include "base/status.h"
 #include "engine/engine.h"
+#include "server/generation.h"
 
 namespace holmes::app {
 
 struct ChatOptions {
   std::string system;  // empty = none
-  double temperature = 0.7;
-  double top_p = 0.95;
+  server::GenerationDefaults sampling;
   int max_tokens = 0;  // of one answer; 0 = up to the context's end
   std::optional<std::int64_t> seed;
 };

@@ -4,6 +4,7 @@
 
 #include "app/chat.h"
 #include "base/mutex.h"
+#include "server/generation.h"
 #include "server/prompt.h"
 
 namespace holmes::app {
@@ -60,11 +61,9 @@ class EngineSource final : public AnswerSource {
     text::List conversation;
     for (const ChatMessage& one : messages)
       conversation.emplace_back(text::Dict{{"role", one.role}, {"content", one.content}});
-    engine::Request request;
+    engine::Request request = server::ToEngineRequest({}, options_.sampling);
     HOLMES_ASSIGN_OR_RETURN(
         request.prompt, prompts_.Chat(text::Value(std::move(conversation)), true, text::Value()));
-    request.sampling.temperature = static_cast<float>(options_.temperature);
-    request.sampling.top_p = static_cast<float>(options_.top_p);
     request.max_tokens = options_.max_tokens;
     if (options_.seed) request.seed = static_cast<std::uint64_t>(*options_.seed);
     mailbox_->SetAnswering(true);

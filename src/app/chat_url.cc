@@ -75,10 +75,17 @@ class UrlSource final : public AnswerSource {
       list.push_back(json::object{{"role", one.role}, {"content", one.content}});
     json::object body{{"model", model_},
                       {"messages", std::move(list)},
-                      {"temperature", options_.temperature},
-                      {"top_p", options_.top_p},
                       {"stream", true},
                       {"stream_options", {{"include_usage", true}}}};
+    // What the user left open is the server's to choose.
+    const auto add = [&body](const char* name, const auto& value) {
+      if (value) body[name] = *value;
+    };
+    add("temperature", options_.sampling.temperature);
+    add("top_p", options_.sampling.top_p);
+    add("top_k", options_.sampling.top_k);
+    add("min_p", options_.sampling.min_p);
+    add("repetition_penalty", options_.sampling.repetition_penalty);
     if (options_.max_tokens > 0) body["max_tokens"] = options_.max_tokens;
     if (options_.seed) body["seed"] = *options_.seed;
     return json::serialize(body);

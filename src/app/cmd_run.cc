@@ -13,6 +13,7 @@
 
 #include "app/chat.h"
 #include "app/command.h"
+#include "app/generation_defaults.h"
 #include "app/line_editor.h"
 #include "app/load_engine.h"
 #include "app/signal_watch.h"
@@ -23,6 +24,8 @@ namespace holmes::app {
 namespace {
 
 constexpr std::size_t kMaxPipedBytes = 8 << 20;
+/// Where neither the user nor the model says anything.
+const server::GenerationDefaults kChatDefaults = {.temperature = 0.7, .top_p = 0.95};
 constexpr std::string_view kCommandNames[] = {"/clear", "/exit", "/help"};
 
 void Print(std::string_view text) {
@@ -65,16 +68,7 @@ class RunCommand final : public Command {
                .help = "of the server at --url",
                .target = &api_key_});
     table.Add({.name = "system", .help = "the system message", .target = &chat_.system});
-    table.Add({.name = "temperature",
-               .help = "of sampling; 0 always takes the likeliest token",
-               .target = &chat_.temperature,
-               .low = 0,
-               .high = 2});
-    table.Add({.name = "top-p",
-               .help = "sample from the likeliest tokens that make up this share",
-               .target = &chat_.top_p,
-               .low = 0.000001,
-               .high = 1});
+    AddGenerationOptions(table, chat_.sampling);
     table.Add({.name = "max-tokens",
                .help = "longest answer; 0 is what the context holds",
                .target = &chat_.max_tokens,
@@ -102,6 +96,7 @@ class RunCommand final : public Command {
     }
     load_.max_sequences = 1;
     HOLMES_ASSIGN_OR_RETURN(const LoadedModel loaded, LoadEngine(load_));
+    chat_.sampling = Over(Over(chat_.sampling, loaded.defaults), kChatDefaults);
     const std::unique_ptr<AnswerSource> source = MakeEngineSource(*loaded.engine, chat_);
     return Talk(
         *source, signals, fmt::format("{} on {}", loaded.engine->model().name, loaded.device));

@@ -55,6 +55,7 @@ class ServeCommand final : public Command {
  public:
   void AddOptions(OptionTable& table) override {
     AddLoadOptions(table, load_);
+    AddGenerationOptions(table, sampling_);
     table.Add({.name = "host",
                .value_name = "ADDRESS",
                .help = "address to listen on; 0.0.0.0 is every one",
@@ -125,12 +126,12 @@ class ServeCommand final : public Command {
     server->Start();
     base::LogInfo("listening on port {}; loading the model", server->port());
     HOLMES_ASSIGN_OR_RETURN(loaded, LoadEngine(load_));
-    if (const std::string defaults = Describe(loaded.defaults); !defaults.empty())
-      base::LogInfo("where a request is silent, the model's own values count: {}", defaults);
+    const server::GenerationDefaults defaults = Over(sampling_, loaded.defaults);
+    if (const std::string text = Describe(defaults); !text.empty())
+      base::LogInfo("where a request is silent: {}", text);
     if (Status status = WarmUp(*loaded.engine); !status.ok())
       return status.WithContext("the model does not answer");
-    server->Serve(loaded.engine.get(),
-                  {.names = {}, .defaults = loaded.defaults, .render_chat = {}});
+    server->Serve(loaded.engine.get(), {.names = {}, .defaults = defaults, .render_chat = {}});
     std::promise<int> first;
     signals.OnSignal([&first, num_signals = 0](int number) mutable {
       if (++num_signals > 1) std::_Exit(128 + number);
@@ -201,6 +202,7 @@ class ServeCommand final : public Command {
 
   LoadOptions load_;
   ServeOptions serve_;
+  server::GenerationDefaults sampling_;
 };
 
 }  // namespace

@@ -56,6 +56,45 @@ StatusOr<server::GenerationDefaults> DefaultsOf(const weights::ModelSource& sour
   return out;
 }
 
+void AddGenerationOptions(OptionTable& table, server::GenerationDefaults& values) {
+  table.Add({.name = "temperature",
+             .help = "where a request does not say: 0 always takes the likeliest token; without "
+                     "it the model's own value, as for the next four",
+             .target = &values.temperature,
+             .low = 0,
+             .high = 2});
+  table.Add({.name = "top-p",
+             .help = "draw from the likeliest tokens that make up this share",
+             .target = &values.top_p,
+             .low = 0.000001,
+             .high = 1});
+  table.Add({.name = "top-k",
+             .help = "draw from this many likeliest tokens; 0 is all",
+             .target = &values.top_k,
+             .low = 0,
+             .high = std::numeric_limits<int>::max()});
+  table.Add({.name = "min-p",
+             .help = "drop tokens below this share of the likeliest one's probability",
+             .target = &values.min_p,
+             .low = 0,
+             .high = 1});
+  table.Add({.name = "repetition-penalty",
+             .help = "divides the logits of tokens that occurred; 1 is off",
+             .target = &values.repetition_penalty,
+             .low = 0.000001,
+             .high = 10});
+}
+
+server::GenerationDefaults Over(const server::GenerationDefaults& first,
+                                const server::GenerationDefaults& second) {
+  const auto pick = [](const auto& a, const auto& b) { return a ? a : b; };
+  return {.temperature = pick(first.temperature, second.temperature),
+          .top_p = pick(first.top_p, second.top_p),
+          .min_p = pick(first.min_p, second.min_p),
+          .repetition_penalty = pick(first.repetition_penalty, second.repetition_penalty),
+          .top_k = pick(first.top_k, second.top_k)};
+}
+
 std::string Describe(const server::GenerationDefaults& defaults) {
   std::string out;
   const auto add = [&out](std::string_view name, const auto& value) {

@@ -129,7 +129,7 @@ std::string ValueText(const OptionSpec& spec) {
                                [](const double* value) { return NumberText(*value); },
                                [](const int* value) { return fmt::format("{}", *value); },
                                [](const std::int64_t* value) { return fmt::format("{}", *value); },
-                               [](const std::optional<std::int64_t>* value) {
+                               []<typename T>(const std::optional<T>* value) {
                                  return value->has_value() ? fmt::format("{}", **value)
                                                            : std::string();
                                }},
@@ -149,8 +149,8 @@ Status SetValue(const OptionSpec& spec, std::string_view text, std::string_view 
           [&](int* target) { return SetNumber<int>(spec, text, where, target); },
           [&](std::int64_t* target) { return SetNumber<std::int64_t>(spec, text, where, target); },
           [&](double* target) { return SetNumber<double>(spec, text, where, target); },
-          [&](std::optional<std::int64_t>* target) {
-            return SetNumber<std::int64_t>(spec, text, where, target);
+          [&]<typename T>(std::optional<T>* target) {
+            return SetNumber<T>(spec, text, where, target);
           }},
       spec.target);
 }

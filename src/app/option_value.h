@@ -15,9 +15,15 @@
 namespace holmes::app {
 
 /// Where the value goes. What it points to at first is the default; an empty optional prints as
-/// "the model's".
-using OptionTarget =
-    std::variant<std::string*, bool*, int*, std::int64_t*, double*, std::optional<std::int64_t>*>;
+/// nothing.
+using OptionTarget = std::variant<std::string*,
+                                  bool*,
+                                  int*,
+                                  std::int64_t*,
+                                  double*,
+                                  std::optional<int>*,
+                                  std::optional<std::int64_t>*,
+                                  std::optional<double>*>;
 
 struct OptionSpec {
   /// "drain-timeout" is the flag --drain-timeout, the variable HOLMES_DRAIN_TIMEOUT and the key

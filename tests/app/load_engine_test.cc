@@ -110,6 +110,8 @@ TEST_F(LoadEngineTest, TakesTheModelsOwnSamplingValues) {
   EXPECT_EQ(Describe(loaded->defaults),
             "temperature 0.6, top_p 0.9, top_k 20, repetition_penalty 1.05");
   EXPECT_FALSE(loaded->defaults.min_p.has_value());
+  EXPECT_EQ(Describe(Over({.temperature = 0.0, .min_p = 0.1}, loaded->defaults)),
+            "temperature 0, top_p 0.9, top_k 20, min_p 0.1, repetition_penalty 1.05");
 }
 
 TEST_F(LoadEngineTest, SamplingValuesThatNoRequestCouldHaveAreNamed) {
@@ -195,7 +197,7 @@ TEST_F(LoadEngineTest, ChatsWithTheTemplateOfTheModel) {
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
   ChatOptions chat;
   chat.max_tokens = 3;
-  chat.temperature = 0;
+  chat.sampling.temperature = 0;
   const auto source = MakeEngineSource(*loaded->engine, chat);
   std::string streamed;
   const auto first =

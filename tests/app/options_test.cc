@@ -41,6 +41,7 @@ class OptionsTest : public ::testing::Test {
                 .target = &temperature_,
                 .low = 0,
                 .high = 2});
+    table_.Add({.name = "min-p", .help = "of sampling", .target = &min_p_, .low = 0, .high = 1});
     table_.Add({.name = "stats", .help = "print figures", .target = &stats_});
     std::string name = (fs::temp_directory_path() / "holmes_options_XXXXXX").string();
     dir_ = ::mkdtemp(name.data());
@@ -65,6 +66,7 @@ class OptionsTest : public ::testing::Test {
   std::int64_t kv_cache_ = 0;
   std::string simd_ = "auto";
   double temperature_ = 1;
+  std::optional<double> min_p_;
   bool stats_ = false;
   OptionTable table_{"serve", "MODEL [options]", "Serves a model."};
 };
@@ -200,6 +202,15 @@ TEST_F(OptionsTest, HelpTellsEveryOptionWithItsDefaultAndRange) {
   EXPECT_THAT(help, HasSubstr("-p, --port N"));
   EXPECT_THAT(help, HasSubstr("(0 to 65535; default 8000)"));
   EXPECT_THAT(help, HasSubstr("HOLMES_SOME_NAME"));
+}
+
+TEST_F(OptionsTest, AnOptionalStaysUnsetUntilGiven) {
+  ASSERT_TRUE(Parse({"m.gguf"}).ok());
+  EXPECT_FALSE(min_p_.has_value());
+  EXPECT_FALSE(Parse({"m.gguf", "--min-p", "1.5"}).ok());
+  EXPECT_FALSE(min_p_.has_value());
+  ASSERT_TRUE(Parse({"m.gguf", "--min-p", "0.05"}).ok());
+  EXPECT_EQ(min_p_, 0.05);
 }
 
 }  // namespace

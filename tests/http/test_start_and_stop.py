@@ -146,3 +146,20 @@ def test_bench_tells_of_a_server_that_is_not_there():
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1
     assert "127.0.0.1:1" in lines[0]
+
+
+def test_a_request_that_does_not_say_is_drawn_as_the_server_was_told(start_holmes):
+    server = start_holmes("--temperature", "0", "--top-p", "0.9")
+
+    def answer(**fields):
+        body = {"model": "model", "prompt": "Once upon a time", "max_tokens": 12, **fields}
+        request = urllib.request.Request(
+            server.url + "/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request) as reply:
+            return json.load(reply)["choices"][0]["text"]
+
+    model = json.load(urllib.request.urlopen(server.url + "/v1/models"))["data"][0]["id"]
+    greedy = answer(model=model, temperature=0)
+    assert {answer(model=model, seed=seed) for seed in range(3)} == {greedy}
+    assert len({answer(model=model, seed=seed, temperature=1.5, top_p=1) for seed in range(3)} | {greedy}) > 1
