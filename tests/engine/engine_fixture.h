@@ -96,7 +96,9 @@ class FakeBackend final : public exec::Backend {
       : info_(std::move(info)),
         gate_(std::move(gate)),
         faults_(std::move(faults)),
-        executor_(Groups(info_), info_.vocab_size) {}
+        executor_(Groups(info_), info_.vocab_size) {
+    executor_.StopCounting();
+  }
   const exec::BackendInfo& info() const override { return info_; }
 
   StatusOr<sched::StepResult> Execute(const sched::StepPlan& plan) override {

@@ -1,5 +1,7 @@
 // Random requests from several threads: every answer is what the whole-text reference says, every
 // sink has one end, all KV comes home.
+#include <malloc.h>
+
 #include <random>
 #include <thread>
 
@@ -107,6 +109,32 @@ TEST_F(EnginePropertyTest, UnderPressureOfKvBlocks) {
   Start();
   RunMany(4, 80);
   EXPECT_GT(engine_->Stats().preemptions, 0U);
+  ExpectBaseline();
+}
+
+/// What is in use after 50,000 requests with the same stop strings is what was after 10,000.
+TEST_F(EnginePropertyTest, MemoryStaysFlatOverFiftyThousandRequests) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's allocator does not tell what is in use";
+#endif
+  Start();
+  const auto run = [this](std::uint64_t first, std::uint64_t last) {
+    std::vector<Running> open;
+    for (std::uint64_t i = first; i < last; ++i) {
+      Request request = Ask(i, 3, 3);
+      request.stop = {"ab", "\n", "DE", "你"};
+      open.push_back(Submit(std::move(request)));
+      if (open.size() < 64) continue;
+      for (const Running& running : open) running.events->Await();
+      open.clear();
+    }
+    for (const Running& running : open) running.events->Await();
+  };
+  run(0, 10'000);
+  const std::size_t before = ::mallinfo2().uordblks;
+  ASSERT_GT(before, 0U);
+  run(10'000, 50'000);
+  EXPECT_LT(::mallinfo2().uordblks, before + (256 << 10));
   ExpectBaseline();
 }
 

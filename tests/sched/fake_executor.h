@@ -51,7 +51,10 @@ class FakeExecutor {
     CheckNobodyWritesWhereAnotherReads(plan);
     return result;
   }
+  /// How often each position was computed.
   const std::map<SequenceId, std::vector<int>>& computed() const { return computed_; }
+  /// No more computed(), and so memory that does not grow with the sequences.
+  void StopCounting() { counts_ = false; }
 
  private:
   RowResult ExecuteRow(const PlanRow& row) {
@@ -61,7 +64,8 @@ class FakeExecutor {
     std::uint64_t h = 1;
     for (const TokenId token : row.history)
       prefix.push_back(h = Mix(h, static_cast<std::uint64_t>(token) + 1));
-    std::vector<int>& counts = computed_[row.sequence];
+    std::vector<int> uncounted;
+    std::vector<int>& counts = counts_ ? computed_[row.sequence] : uncounted;
     counts.resize(std::max(counts.size(), row.history.size()), 0);
     for (int i = 0; i < row.num_tokens; ++i) {
       const auto p = static_cast<std::size_t>(row.first_position + i);
@@ -121,6 +125,7 @@ class FakeExecutor {
   std::vector<kvcache::GroupOptions> groups_;
   int vocab_;
   std::vector<std::vector<std::uint64_t>> slots_;  // by group; block * block_tokens + offset
+  bool counts_ = true;
   std::map<SequenceId, std::vector<int>> computed_;
 };
 
